@@ -1,0 +1,18 @@
+//! The words every other crate speaks: names of types, ticks of event time, durations, closest
+//! matches, and the errors that travel through several crates before a user reads them.
+//!
+//! Nothing here holds state, and nothing here touches rows.
+
+#![forbid(unsafe_code)]
+
+mod duration;
+mod error;
+mod suggest;
+mod tick;
+mod type_name;
+
+pub use duration::Span;
+pub use error::{ComputeError, PlanError};
+pub use suggest::closest;
+pub use tick::Tick;
+pub use type_name::{TypeName, parse_type};
