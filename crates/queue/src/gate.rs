@@ -1,0 +1,95 @@
+//! Where a thread sleeps until another one has something for it.
+//!
+//! One thread waits, any number signal. The protocol needs no fence, because every step is a
+//! read-modify-write of one state word, and those are totally ordered:
+//!
+//! G1. A signaller publishes first and then swaps READY in. If the swap gave WAITING, it wakes the
+//!     waiter.
+//! G2. The waiter goes to sleep only through a compare-exchange from EMPTY to WAITING, made with the
+//!     lock held. It fails when READY is set, so a signal that came before is never slept through; a
+//!     signal that comes after sees WAITING, takes the lock, and thus finds the waiter asleep.
+
+use std::time::Duration;
+
+use crate::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering};
+
+const EMPTY: u32 = 0;
+const READY: u32 = 1;
+const WAITING: u32 = 2;
+
+/// A place to wait at.
+#[derive(Debug)]
+pub struct Gate {
+    state: AtomicU32,
+    lock: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Gate {
+    /// A gate that nobody has signalled.
+    pub fn new() -> Self {
+        Self { state: AtomicU32::new(EMPTY), lock: Mutex::new(()), woken: Condvar::new() }
+    }
+
+    /// Says that something was published for the waiter.
+    pub fn signal(&self) {
+        // AcqRel: Release hands over what was published before; it pairs with the Acquire in `take_signal`.
+        if self.state.swap(READY, Ordering::AcqRel) == WAITING {
+            drop(self.locked());
+            self.woken.notify_one();
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ()> {
+        // The lock guards no data, so a panic while it was held leaves nothing broken behind.
+        self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn take_signal(&self) -> bool {
+        self.state.compare_exchange(READY, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Sleeps until a signal comes, or until `timeout` is over. Whether a signal came.
+    ///
+    /// A signal from before the call counts. The caller looks again at what it waits for in any case.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        if self.take_signal() {
+            return true;
+        }
+        let guard = self.locked();
+        if self.state.compare_exchange(EMPTY, WAITING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return self.take_signal();
+        }
+        let guard = self.sleep(guard, timeout);
+        drop(guard);
+        // Whoever is no longer WAITING was signalled: nobody else leaves that state.
+        if self.state.compare_exchange(WAITING, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return false;
+        }
+        self.take_signal()
+    }
+
+    #[cfg(not(loom))]
+    fn sleep<'a>(&self, guard: MutexGuard<'a, ()>, timeout: Duration) -> MutexGuard<'a, ()> {
+        let still = |_: &mut ()| self.state.load(Ordering::Acquire) == WAITING;
+        match self.woken.wait_timeout_while(guard, timeout, still) {
+            Ok((guard, _)) => guard,
+            Err(poisoned) => poisoned.into_inner().0,
+        }
+    }
+
+    /// Under loom a sleep has no time-out: a wake-up that gets lost is a deadlock that loom reports.
+    #[cfg(loom)]
+    fn sleep<'a>(&self, mut guard: MutexGuard<'a, ()>, _timeout: Duration) -> MutexGuard<'a, ()> {
+        while self.state.load(Ordering::Acquire) == WAITING {
+            guard = self.woken.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        guard
+    }
+}

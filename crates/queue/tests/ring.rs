@@ -1,0 +1,78 @@
+//! The ring against what it promises, on real threads.
+#![cfg(not(loom))]
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use penstock_queue::ring::{Popped, ring};
+
+const LONG: Duration = Duration::from_secs(10);
+
+#[test]
+fn values_arrive_once_and_in_order() {
+    let (mut producer, mut consumer) = ring(3);
+    let pushing = thread::spawn(move || {
+        for number in 0..10_000_u64 {
+            let mut value = number;
+            while let Err(back) = producer.try_push(value) {
+                value = back;
+                producer.wait_for_room(LONG);
+            }
+        }
+    });
+    let mut expected = 0;
+    loop {
+        match consumer.pop() {
+            Popped::Value(value) => {
+                assert_eq!(value, expected);
+                expected += 1;
+            }
+            Popped::Empty => consumer.wait_for_value(LONG),
+            Popped::Closed => break,
+        }
+    }
+    assert_eq!(expected, 10_000);
+    pushing.join().unwrap();
+}
+
+#[test]
+fn a_full_ring_gives_the_value_back() {
+    let (mut producer, mut consumer) = ring(2);
+    assert_eq!(producer.try_push(1), Ok(()));
+    assert_eq!(producer.try_push(2), Ok(()));
+    assert_eq!(producer.try_push(3), Err(3));
+    assert_eq!(consumer.pop(), Popped::Value(1));
+    assert_eq!(producer.try_push(3), Ok(()));
+}
+
+#[test]
+fn what_was_pushed_outlives_the_producer() {
+    let (mut producer, mut consumer) = ring(2);
+    producer.try_push(7).unwrap();
+    drop(producer);
+    assert_eq!(consumer.pop(), Popped::Value(7));
+    assert_eq!(consumer.pop(), Popped::<i32>::Closed);
+}
+
+#[test]
+fn a_producer_learns_that_nobody_listens() {
+    let (mut producer, consumer) = ring(1);
+    producer.try_push(1).unwrap();
+    let leaving = thread::spawn(move || drop(consumer));
+    producer.wait_for_room(LONG);
+    leaving.join().unwrap();
+    assert!(producer.is_closed());
+    assert_eq!(producer.try_push(2), Err(2));
+}
+
+#[test]
+fn values_left_behind_are_dropped() {
+    let value = Arc::new(());
+    let (mut producer, consumer) = ring(4);
+    producer.try_push(Arc::clone(&value)).unwrap();
+    producer.try_push(Arc::clone(&value)).unwrap();
+    drop(producer);
+    drop(consumer);
+    assert_eq!(Arc::strong_count(&value), 1);
+}
