@@ -1,0 +1,386 @@
+//! An Arrow batch made readable run by run.
+//!
+//! Columns are matched with the declared schema by name, once per batch. Fixed-width values stay
+//! where they are and are lent out as slices. What Arrow stores in another form (bitmaps, offset
+//! strings, dictionaries) is turned into a [`ColumnBuf`] for the rows of one run at a time, and only
+//! for the columns that somebody reads.
+//!
+//! B1. Variable-width columns are validated in full before they are read, so that offsets and views
+//!     from outside cannot point anywhere else.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType, SchemaRef};
+use penstock_types::TypeName;
+use thiserror::Error;
+
+use crate::column::{Column, ColumnBuf, Physical, Values};
+use crate::view::make_view;
+
+/// A batch that does not fit the declared schema.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct BatchError {
+    /// The column at fault.
+    pub column: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// One column of a batch, ready to be read.
+enum Source {
+    /// Not read by the plan.
+    Unread,
+    Fixed(Fixed, Option<NullBuffer>),
+    Bool(BooleanBuffer, Option<NullBuffer>),
+    Offsets32(ScalarBuffer<i32>, Buffer, Option<NullBuffer>),
+    Offsets64(ScalarBuffer<i64>, Buffer, Option<NullBuffer>),
+    Views(ScalarBuffer<u128>, Vec<Buffer>, Option<NullBuffer>),
+    /// Decoded for the rows of a run, by arrow's kernel.
+    Dictionary(ArrayRef, DataType),
+}
+
+enum Fixed {
+    I8(ScalarBuffer<i8>),
+    I16(ScalarBuffer<i16>),
+    I32(ScalarBuffer<i32>),
+    I64(ScalarBuffer<i64>),
+    U8(ScalarBuffer<u8>),
+    U16(ScalarBuffer<u16>),
+    U32(ScalarBuffer<u32>),
+    U64(ScalarBuffer<u64>),
+    F32(ScalarBuffer<f32>),
+    F64(ScalarBuffer<f64>),
+    I128(ScalarBuffer<i128>),
+}
+
+impl Fixed {
+    fn slice(&self, start: usize, len: usize) -> Values<'_> {
+        macro_rules! each {
+            ($($kind:ident),*) => { match self { $(Self::$kind(buffer) => Values::$kind(&buffer[start..start + len]),)* } };
+        }
+        each!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, I128)
+    }
+}
+
+/// Which columns of which schema a plan reads.
+#[derive(Clone, Debug)]
+pub struct SourceColumns {
+    schema: SchemaRef,
+    read: Vec<bool>,
+}
+
+impl SourceColumns {
+    /// Every column of `schema` whose flag in `read` is set.
+    pub fn new(schema: SchemaRef, read: Vec<bool>) -> Self {
+        debug_assert_eq!(schema.fields().len(), read.len());
+        Self { schema, read }
+    }
+
+    /// The declared schema.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Whether column `column` is read.
+    pub fn is_read(&self, column: usize) -> bool {
+        self.read[column]
+    }
+
+    /// Bytes of the columns that are read, per row.
+    pub fn row_width(&self) -> usize {
+        self.schema
+            .fields()
+            .iter()
+            .zip(&self.read)
+            .filter(|(_, read)| **read)
+            .filter_map(|(field, _)| Physical::of(field.data_type()))
+            .map(Physical::width)
+            .sum()
+    }
+
+    /// Checks `batch` against the schema and makes its columns readable.
+    pub fn open(&self, batch: &RecordBatch) -> Result<Batch, BatchError> {
+        let mut columns = Vec::with_capacity(self.read.len());
+        for (field, read) in self.schema.fields().iter().zip(&self.read) {
+            let fail = |reason: String| BatchError { column: field.name().clone(), reason };
+            let Some(array) = batch.column_by_name(field.name()) else {
+                let schema = batch.schema();
+                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                return Err(fail(format!(
+                    "column \"{}\" of the declared schema is missing; the batch has: {}",
+                    field.name(),
+                    names.join(", ")
+                )));
+            };
+            if !interchangeable(field.data_type(), array.data_type()) {
+                return Err(fail(format!(
+                    "column \"{}\" is declared as {} but the batch has {}; cast it, or declare the stream with the type the data has",
+                    field.name(),
+                    TypeName(field.data_type()),
+                    TypeName(array.data_type())
+                )));
+            }
+            if !field.is_nullable() && array.logical_null_count() > 0 {
+                return Err(fail(format!(
+                    "column \"{}\" is declared as not null but the batch has {} nulls in it",
+                    field.name(),
+                    array.logical_null_count()
+                )));
+            }
+            columns.push(if *read {
+                open_column(array).map_err(|error| {
+                    fail(format!("column \"{}\" is not valid Arrow data: {error}", field.name()))
+                })?
+            } else {
+                Source::Unread
+            });
+        }
+        Ok(Batch { columns, rows: batch.num_rows() })
+    }
+}
+
+/// The type a column has downstream of the source: dictionaries are decoded at the border.
+pub fn decoded(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    }
+}
+
+/// Whether a batch column of type `given` serves where `declared` was promised: the same type, in
+/// whatever encoding.
+fn interchangeable(declared: &DataType, given: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    let (declared, given) = (decoded(declared), decoded(given));
+    declared == given
+        || (matches!(declared, Utf8 | LargeUtf8 | Utf8View) && matches!(given, Utf8 | LargeUtf8 | Utf8View))
+        || (matches!(declared, Binary | LargeBinary | BinaryView)
+            && matches!(given, Binary | LargeBinary | BinaryView))
+}
+
+fn open_column(array: &ArrayRef) -> Result<Source, arrow_schema::ArrowError> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+    let variable = matches!(Physical::of(array.data_type()), Some(Physical::View));
+    let dictionary = matches!(array.data_type(), DataType::Dictionary(..));
+    if variable || dictionary {
+        array.to_data().validate_full()?; // B1
+    }
+    Ok(match array.data_type() {
+        DataType::Boolean => Source::Bool(array.as_boolean().values().clone(), nulls),
+        DataType::Utf8 => {
+            let array = array.as_string::<i32>();
+            Source::Offsets32(array.offsets().inner().clone(), array.values().clone(), nulls)
+        }
+        DataType::LargeUtf8 => {
+            let array = array.as_string::<i64>();
+            Source::Offsets64(array.offsets().inner().clone(), array.values().clone(), nulls)
+        }
+        DataType::Binary => {
+            let array = array.as_binary::<i32>();
+            Source::Offsets32(array.offsets().inner().clone(), array.values().clone(), nulls)
+        }
+        DataType::LargeBinary => {
+            let array = array.as_binary::<i64>();
+            Source::Offsets64(array.offsets().inner().clone(), array.values().clone(), nulls)
+        }
+        DataType::Utf8View => {
+            let array = array.as_string_view();
+            Source::Views(array.views().clone(), array.data_buffers().to_vec(), nulls)
+        }
+        DataType::BinaryView => {
+            let array = array.as_binary_view();
+            Source::Views(array.views().clone(), array.data_buffers().to_vec(), nulls)
+        }
+        DataType::Dictionary(_, values) => {
+            // Views let the decoded strings share the payload of the dictionary.
+            let decoded = match values.as_ref() {
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8View,
+                DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::BinaryView,
+                other => other.clone(),
+            };
+            Source::Dictionary(Arc::clone(array), decoded)
+        }
+        data_type => {
+            let mut data = array.to_data();
+            data.align_buffers(); // foreign memory may be aligned to 8 bytes where i128 needs 16
+            let (buffer, offset, len) = (data.buffers()[0].clone(), data.offset(), data.len());
+            macro_rules! fixed {
+                ($($kind:ident),*) => {
+                    match Physical::of(data_type) {
+                        $(Some(Physical::$kind) => Fixed::$kind(ScalarBuffer::new(buffer, offset, len)),)*
+                        Some(Physical::View) | None => unreachable!("types are checked when the plan is built"),
+                    }
+                };
+            }
+            Source::Fixed(fixed!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, I128), nulls)
+        }
+    })
+}
+
+/// Which rows of a run to load: all of them, or those of a selection.
+#[derive(Clone, Copy)]
+pub enum Rows<'a> {
+    /// Every row.
+    All,
+    /// These rows, counted from the start of the run.
+    Selected(&'a [u32]),
+}
+
+/// A batch whose columns can be read run by run.
+pub struct Batch {
+    columns: Vec<Source>,
+    rows: usize,
+}
+
+impl Batch {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The values of a fixed-width column for the rows `start..start + len`, without a copy and
+    /// without regard to nulls; `None` when the column has to be turned into scratch first.
+    pub fn borrow(&self, column: usize, start: usize, len: usize) -> Option<Values<'_>> {
+        match &self.columns[column] {
+            Source::Fixed(fixed, _) => Some(fixed.slice(start, len)),
+            _ => None,
+        }
+    }
+
+    /// Whether the column has any null in `start..start + len`.
+    pub fn has_nulls(&self, column: usize, start: usize, len: usize) -> bool {
+        self.first_null(column, start, len).is_some()
+    }
+
+    /// The first null of the column in `start..start + len`, counted from `start`.
+    pub fn first_null(&self, column: usize, start: usize, len: usize) -> Option<usize> {
+        let nulls = match &self.columns[column] {
+            Source::Unread => None,
+            Source::Fixed(_, nulls)
+            | Source::Bool(_, nulls)
+            | Source::Offsets32(_, _, nulls)
+            | Source::Offsets64(_, _, nulls)
+            | Source::Views(_, _, nulls) => nulls.clone(),
+            Source::Dictionary(array, _) => array.logical_nulls(),
+        };
+        let nulls = nulls?.slice(start, len);
+        if nulls.null_count() == 0 { None } else { nulls.iter().position(|valid| !valid) }
+    }
+
+    /// The mask of a fixed-width column whose values are borrowed. Leaves `into` without a mask when
+    /// no row of the run is null.
+    pub fn load_mask(&self, column: usize, start: usize, len: usize, into: &mut ColumnBuf) {
+        let Source::Fixed(_, nulls) = &self.columns[column] else {
+            unreachable!("only borrowed columns have their mask loaded alone");
+        };
+        load_mask(nulls.as_ref(), start, len, Rows::All, into);
+    }
+
+    /// Turns the rows of a run into a column of the engine's own form.
+    ///
+    /// `into` must have the storage type of the column.
+    pub fn load(&self, column: usize, start: usize, len: usize, rows: Rows<'_>, into: &mut ColumnBuf) {
+        match &self.columns[column] {
+            Source::Unread => unreachable!("the plan reads only the columns it asked for"),
+            Source::Fixed(fixed, nulls) => {
+                let everything: Vec<u32>;
+                let rows = match rows {
+                    Rows::Selected(rows) => rows,
+                    Rows::All => {
+                        everything = (0..len as u32).collect();
+                        &everything
+                    }
+                };
+                into.gather(Column { values: fixed.slice(start, len), valid: None }, rows);
+                load_mask(nulls.as_ref(), start, len, Rows::Selected(rows), into);
+            }
+            Source::Bool(bits, nulls) => {
+                let bits = bits.slice(start, len);
+                let bytes = into.refill::<u8>();
+                match rows {
+                    Rows::All => unpack_bits(&bits, bytes),
+                    Rows::Selected(rows) => {
+                        bytes.extend(rows.iter().map(|&row| u8::from(bits.value(row as usize))));
+                    }
+                }
+                load_mask(nulls.as_ref(), start, len, rows, into);
+            }
+            Source::Offsets32(offsets, payload, nulls) => {
+                load_offsets(&offsets[start..=start + len], payload, rows, into);
+                load_mask(nulls.as_ref(), start, len, rows, into);
+            }
+            Source::Offsets64(offsets, payload, nulls) => {
+                load_offsets(&offsets[start..=start + len], payload, rows, into);
+                load_mask(nulls.as_ref(), start, len, rows, into);
+            }
+            Source::Views(views, payload, nulls) => {
+                let views = &views[start..start + len];
+                let (out, buffers) = into.refill_views();
+                match rows {
+                    Rows::All => out.extend_from_slice(views),
+                    Rows::Selected(rows) => out.extend(rows.iter().map(|&row| views[row as usize])),
+                }
+                buffers.extend_from_slice(payload);
+                load_mask(nulls.as_ref(), start, len, rows, into);
+            }
+            Source::Dictionary(array, decoded) => {
+                let values = arrow_cast::cast(&array.slice(start, len), decoded)
+                    .expect("a validated dictionary decodes to its own value type");
+                let values = open_column(&values).expect("arrow's kernels give valid data");
+                Self { columns: vec![values], rows: len }.load(0, 0, len, rows, into);
+            }
+        }
+    }
+}
+
+fn unpack_bits(bits: &BooleanBuffer, into: &mut Vec<u8>) {
+    let chunks = bits.bit_chunks();
+    for chunk in chunks.iter() {
+        into.extend((0..64).map(|bit| (chunk >> bit) as u8 & 1));
+    }
+    let rest = chunks.remainder_bits();
+    into.extend((0..chunks.remainder_len()).map(|bit| (rest >> bit) as u8 & 1));
+}
+
+fn load_mask(nulls: Option<&NullBuffer>, start: usize, len: usize, rows: Rows<'_>, into: &mut ColumnBuf) {
+    let Some(nulls) = nulls.map(|nulls| nulls.slice(start, len)).filter(|nulls| nulls.null_count() > 0)
+    else {
+        into.clear_mask();
+        return;
+    };
+    let mask = into.refill_mask();
+    match rows {
+        Rows::All => unpack_bits(nulls.inner(), mask),
+        Rows::Selected(rows) => mask.extend(rows.iter().map(|&row| u8::from(nulls.is_valid(row as usize)))),
+    }
+}
+
+fn load_offsets<O: Copy + TryInto<usize>>(
+    offsets: &[O],
+    payload: &Buffer,
+    rows: Rows<'_>,
+    into: &mut ColumnBuf,
+) {
+    let at = |row: usize| offsets[row].try_into().ok().expect("validated offsets are not negative");
+    let (views, buffers) = into.refill_views();
+    let bytes = payload.as_slice();
+    // Views hold 32-bit offsets: a run that spans more payload than that gets several buffers.
+    let mut base = at(0);
+    buffers.push(payload.slice(base));
+    let mut push = |row: usize| {
+        let (from, to) = (at(row), at(row + 1));
+        if to - base > u32::MAX as usize {
+            base = from;
+            buffers.push(payload.slice(base));
+        }
+        views.push(make_view(&bytes[from..to], buffers.len() as u32 - 1, (from - base) as u32));
+    };
+    match rows {
+        Rows::All => (0..offsets.len() - 1).for_each(&mut push),
+        Rows::Selected(rows) => rows.iter().for_each(|&row| push(row as usize)),
+    }
+}

@@ -1,0 +1,242 @@
+//! A run: rows that pass an operator chain together.
+//!
+//! Columns live in *slots*, numbered when the plan is compiled. A filter does not move rows. It
+//! leaves a selection, and a column is gathered only when somebody reads it afterwards:
+//!
+//! R1. A slot stands at a *level*: the number of selections that were in force when it was filled.
+//! R2. `selections[level]` takes a column of that level to the rows of the present; the present
+//!     level is `selections.len()`, whose columns are read as they are.
+//! R3. `ready` brings a slot to the present level; `column` may be called for such slots only.
+
+use arrow_array::RecordBatch;
+
+use crate::batch::{Batch, BatchError, Rows, SourceColumns};
+use crate::column::{Column, ColumnBuf, Physical};
+
+/// Number of a slot.
+pub type SlotId = usize;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Held {
+    Nothing,
+    /// Column of the batch: values borrowed from it, mask (if any) in `buf`.
+    Borrowed(usize),
+    /// Column of the batch that nobody has read yet in this run.
+    Unread(usize),
+    Owned,
+}
+
+struct Slot {
+    held: Held,
+    level: usize,
+    buf: ColumnBuf,
+}
+
+/// The rows of one run, and the scratch that serves all runs of a chain.
+#[derive(Default)]
+pub struct Run {
+    batch: Option<Batch>,
+    start: usize,
+    base_len: usize,
+    slots: Vec<Slot>,
+    selections: Vec<Vec<u32>>,
+    spare_selections: Vec<Vec<u32>>,
+    spare: Vec<ColumnBuf>,
+    len: usize,
+}
+
+impl Run {
+    /// A run without slots.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a slot for columns of that storage.
+    pub fn add_slot(&mut self, physical: Physical) -> SlotId {
+        self.slots.push(Slot { held: Held::Nothing, level: 0, buf: ColumnBuf::new(physical) });
+        self.slots.len() - 1
+    }
+
+    /// Takes a batch in. Its columns fill the first slots, in the order of the schema, when runs begin.
+    pub fn open(&mut self, columns: &SourceColumns, batch: &RecordBatch) -> Result<(), BatchError> {
+        self.batch = Some(columns.open(batch)?);
+        Ok(())
+    }
+
+    /// The batch that runs are cut from.
+    ///
+    /// # Panics
+    /// Before the first `open`.
+    pub fn batch(&self) -> &Batch {
+        self.batch.as_ref().expect("runs are cut from a batch that was opened")
+    }
+
+    /// Lets go of the batch, and with it of the memory it borrowed.
+    pub fn close(&mut self) {
+        self.clear(0);
+        self.batch = None;
+    }
+
+    /// Begins a run over the rows `start..start + len` of the batch.
+    pub fn begin(&mut self, columns: &SourceColumns, start: usize, len: usize) {
+        self.clear(len);
+        self.start = start;
+        for (column, slot) in self.slots.iter_mut().enumerate().take(columns.schema().fields().len()) {
+            slot.held = if columns.is_read(column) { Held::Unread(column) } else { Held::Nothing };
+        }
+    }
+
+    /// Begins a run of `len` rows whose columns will be put into slots.
+    pub fn begin_owned(&mut self, len: usize) {
+        self.clear(len);
+    }
+
+    fn clear(&mut self, len: usize) {
+        self.spare_selections.append(&mut self.selections);
+        for slot in &mut self.slots {
+            slot.held = Held::Nothing;
+            slot.level = 0;
+        }
+        self.base_len = len;
+        self.len = len;
+    }
+
+    /// Rows that are left.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no row is left.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the slot holds a column in this run.
+    pub fn holds(&self, slot: SlotId) -> bool {
+        self.slots[slot].held != Held::Nothing
+    }
+
+    /// Makes the columns readable: converted where the batch has another form, gathered where
+    /// filters have passed since.
+    pub fn ready(&mut self, slots: &[SlotId]) {
+        for &slot in slots {
+            self.ready_one(slot);
+        }
+    }
+
+    fn ready_one(&mut self, slot: SlotId) {
+        let present = self.selections.len();
+        let slot = &mut self.slots[slot];
+        if let Held::Unread(column) = slot.held {
+            let batch = self.batch.as_ref().expect("an unread column belongs to an open batch");
+            if slot.level == present && batch.borrow(column, self.start, self.base_len).is_some() {
+                batch.load_mask(column, self.start, self.base_len, &mut slot.buf);
+                slot.held = Held::Borrowed(column);
+            } else {
+                let rows = self.selections.first().map_or(Rows::All, |rows| Rows::Selected(rows));
+                batch.load(column, self.start, self.base_len, rows, &mut slot.buf);
+                slot.held = Held::Owned;
+                slot.level = present;
+            }
+        }
+        if slot.level < present {
+            let mut gathered = take_spare(&mut self.spare, slot.buf.physical());
+            let column = match slot.held {
+                Held::Borrowed(column) => Column {
+                    values: self
+                        .batch
+                        .as_ref()
+                        .and_then(|batch| batch.borrow(column, self.start, self.base_len))
+                        .expect("a borrowed column belongs to an open batch"),
+                    valid: slot.buf.mask(),
+                },
+                _ => slot.buf.as_column(),
+            };
+            gathered.gather(column, &self.selections[slot.level]);
+            self.spare.push(std::mem::replace(&mut slot.buf, gathered));
+            slot.held = Held::Owned;
+            slot.level = present;
+        }
+    }
+
+    /// The column in a slot that was made ready (R3).
+    pub fn column(&self, slot: SlotId) -> Column<'_> {
+        let slot = &self.slots[slot];
+        debug_assert!(slot.level == self.selections.len(), "R3: the slot was not made ready");
+        match slot.held {
+            Held::Borrowed(column) => Column {
+                values: self
+                    .batch()
+                    .borrow(column, self.start, self.base_len)
+                    .expect("only columns that can be borrowed are"),
+                valid: slot.buf.mask(),
+            },
+            Held::Owned => slot.buf.as_column(),
+            Held::Nothing | Held::Unread(_) => panic!("R3: the slot was not made ready"),
+        }
+    }
+
+    /// Puts a column of as many rows as are left into a slot, and gets the old scratch back to fill.
+    pub fn put(&mut self, slot: SlotId, column: ColumnBuf) {
+        let slot = &mut self.slots[slot];
+        debug_assert_eq!(slot.buf.physical(), column.physical());
+        debug_assert_eq!(column.as_column().values.len(), self.len);
+        self.spare.push(std::mem::replace(&mut slot.buf, column));
+        slot.held = Held::Owned;
+        slot.level = self.selections.len();
+    }
+
+    /// Scratch of that storage, to be filled and handed to [`Run::put`] or [`Run::give_back`].
+    pub fn scratch(&mut self, physical: Physical) -> ColumnBuf {
+        take_spare(&mut self.spare, physical)
+    }
+
+    /// Takes scratch back.
+    pub fn give_back(&mut self, column: ColumnBuf) {
+        self.spare.push(column);
+    }
+
+    /// Takes the scratch of all runs out, for evaluation beside borrowed columns.
+    pub fn take_scratch(&mut self) -> Vec<ColumnBuf> {
+        std::mem::take(&mut self.spare)
+    }
+
+    /// Puts back what [`Run::take_scratch`] took.
+    pub fn return_scratch(&mut self, scratch: Vec<ColumnBuf>) {
+        let lately = std::mem::replace(&mut self.spare, scratch);
+        self.spare.extend(lately);
+    }
+
+    /// An empty selection to be filled with ascending row numbers for [`Run::select`].
+    pub fn selection(&mut self) -> Vec<u32> {
+        let mut rows = self.spare_selections.pop().unwrap_or_default();
+        rows.clear();
+        rows
+    }
+
+    /// Keeps only the rows that `rows` names, ascending.
+    pub fn select(&mut self, rows: Vec<u32>) {
+        debug_assert!(rows.is_sorted() && rows.last().is_none_or(|&last| (last as usize) < self.len));
+        if rows.len() == self.len {
+            self.spare_selections.push(rows);
+            return;
+        }
+        for earlier in &mut self.selections {
+            // Ascending rows: each is read before its place is written.
+            for (to, &from) in rows.iter().enumerate() {
+                earlier[to] = earlier[from as usize];
+            }
+            earlier.truncate(rows.len());
+        }
+        self.len = rows.len();
+        self.selections.push(rows);
+    }
+}
+
+/// Scratch of that storage from `spare`, or new.
+pub fn take_spare(spare: &mut Vec<ColumnBuf>, physical: Physical) -> ColumnBuf {
+    match spare.iter().position(|column| column.physical() == physical) {
+        Some(found) => spare.swap_remove(found),
+        None => ColumnBuf::new(physical),
+    }
+}

@@ -1,0 +1,103 @@
+//! Strings and binary as 16-byte views, laid out as Arrow's view types are.
+//!
+//! Bytes 0..4 hold the length. Up to 12 bytes stand in the view itself; a longer value has its
+//! first four bytes there, then the index of a buffer and the offset in it.
+//!
+//! V1. A view is read only beside the buffers it was made for.
+
+use arrow_buffer::Buffer;
+
+/// Longest value that stands in the view itself.
+pub const INLINE_BYTES: usize = 12;
+
+/// Length of the value in bytes.
+#[inline]
+pub fn view_len(view: u128) -> usize {
+    view as u32 as usize
+}
+
+/// A view of `bytes`, which stand at `offset` of buffer `buffer`.
+#[inline]
+pub fn make_view(bytes: &[u8], buffer: u32, offset: u32) -> u128 {
+    let len = bytes.len();
+    let mut raw = [0_u8; 16];
+    raw[..4].copy_from_slice(&(len as u32).to_le_bytes());
+    if len <= INLINE_BYTES {
+        raw[4..4 + len].copy_from_slice(bytes);
+    } else {
+        raw[4..8].copy_from_slice(&bytes[..4]);
+        raw[8..12].copy_from_slice(&buffer.to_le_bytes());
+        raw[12..].copy_from_slice(&offset.to_le_bytes());
+    }
+    u128::from_le_bytes(raw)
+}
+
+/// Hands the bytes of a value to `read`.
+#[inline]
+pub fn with_bytes<R>(view: u128, buffers: &[Buffer], read: impl FnOnce(&[u8]) -> R) -> R {
+    let len = view_len(view);
+    let raw = view.to_le_bytes();
+    if len <= INLINE_BYTES {
+        read(&raw[4..4 + len])
+    } else {
+        let (buffer, offset) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
+        read(&buffers[buffer].as_slice()[offset..offset + len])
+    }
+}
+
+/// Compares two values bytewise.
+#[inline]
+pub fn compare(
+    left: u128,
+    left_buffers: &[Buffer],
+    right: u128,
+    right_buffers: &[Buffer],
+) -> std::cmp::Ordering {
+    // The first four bytes decide most comparisons; short values are padded with zeros, and a
+    // zero pad never decides wrongly because equal prefixes go on to the full comparison.
+    let prefix = |view: u128| ((view >> 32) as u32).swap_bytes();
+    let by_prefix = prefix(left).cmp(&prefix(right));
+    if by_prefix != std::cmp::Ordering::Equal {
+        return by_prefix;
+    }
+    with_bytes(left, left_buffers, |left| with_bytes(right, right_buffers, |right| left.cmp(right)))
+}
+
+/// Whether two values are the same bytes.
+#[inline]
+pub fn equal(left: u128, left_buffers: &[Buffer], right: u128, right_buffers: &[Buffer]) -> bool {
+    // Length and prefix are the low half of both.
+    if left as u64 != right as u64 {
+        return false;
+    }
+    if view_len(left) <= INLINE_BYTES {
+        return left == right;
+    }
+    with_bytes(left, left_buffers, |left| with_bytes(right, right_buffers, |right| left == right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn place(bytes: &[u8]) -> (u128, Vec<Buffer>) {
+        let mut payload = b"pad".to_vec();
+        payload.extend_from_slice(bytes);
+        (make_view(bytes, 1, 3), vec![Buffer::from_vec(Vec::<u8>::new()), Buffer::from_vec(payload)])
+    }
+
+    proptest! {
+        #[test]
+        fn views_behave_as_their_bytes(
+            left in prop::collection::vec(0_u8..3, 0..20),
+            right in prop::collection::vec(0_u8..3, 0..20),
+        ) {
+            let (a, a_buffers) = place(&left);
+            let (b, b_buffers) = place(&right);
+            prop_assert_eq!(with_bytes(a, &a_buffers, <[u8]>::to_vec), left.clone());
+            prop_assert_eq!(compare(a, &a_buffers, b, &b_buffers), left.cmp(&right));
+            prop_assert_eq!(equal(a, &a_buffers, b, &b_buffers), left == right);
+        }
+    }
+}
