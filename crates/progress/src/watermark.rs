@@ -1,0 +1,108 @@
+//! How far event time has come at a source.
+//!
+//! The watermark is the largest time seen minus the delay. Lateness belongs to a row and its source:
+//! a row is judged by the watermark just before it, whatever run or batch it came in. A run whose
+//! smallest time is not below the watermark at its end cannot hold a late row, and pays for a
+//! minimum and a maximum only.
+
+/// The watermark before any row: no window is over.
+pub const NEVER: i64 = i64::MIN;
+
+/// A watermark that follows the largest time by a fixed delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundedDelay {
+    delay: i64,
+    largest: Option<i64>,
+}
+
+impl BoundedDelay {
+    /// A source that has not spoken yet. `delay` is in ticks and not negative.
+    pub fn new(delay: i64) -> Self {
+        debug_assert!(delay >= 0);
+        Self { delay, largest: None }
+    }
+
+    /// The watermark after all rows so far.
+    pub fn watermark(&self) -> i64 {
+        self.largest.map_or(NEVER, |largest| largest.saturating_sub(self.delay))
+    }
+
+    /// Takes in the times of a run, in arrival order.
+    ///
+    /// When some row lies below the watermark just before it, fills `before` with that watermark for
+    /// every row and returns true. Otherwise no row of the run can be late.
+    pub fn observe(&mut self, times: &[i64], before: &mut Vec<i64>) -> bool {
+        let Some((smallest, largest)) = min_max(times) else {
+            return false;
+        };
+        let earlier = *self;
+        self.largest = Some(self.largest.map_or(largest, |seen| seen.max(largest)));
+        if smallest >= self.watermark() {
+            return false;
+        }
+        before.clear();
+        let mut source = earlier;
+        let mut behind = false;
+        before.extend(times.iter().map(|&time| {
+            let watermark = source.watermark();
+            behind |= time < watermark;
+            source.largest = Some(source.largest.map_or(time, |seen| seen.max(time)));
+            watermark
+        }));
+        behind
+    }
+}
+
+/// Smallest and largest of the times.
+pub fn min_max(times: &[i64]) -> Option<(i64, i64)> {
+    let first = *times.first()?;
+    Some(
+        times
+            .iter()
+            .fold((first, first), |(smallest, largest), &time| (smallest.min(time), largest.max(time))),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_time() -> impl Strategy<Value = i64> {
+        prop_oneof![4 => -100_i64..100, 1 => any::<i64>(), 1 => Just(i64::MIN), 1 => Just(i64::MAX)]
+    }
+
+    proptest! {
+        /// Cutting the same rows differently changes neither the watermark nor who may be late.
+        #[test]
+        fn batches_do_not_matter(
+            times in prop::collection::vec(any_time(), 0..60),
+            cuts in prop::collection::vec(0_usize..60, 0..8),
+            delay in prop_oneof![Just(0_i64), 1_i64..50, Just(i64::MAX)],
+        ) {
+            let mut expected = Vec::new();
+            let mut largest: Option<i64> = None;
+            for &time in &times {
+                expected.push(largest.map_or(NEVER, |largest| largest.saturating_sub(delay)));
+                largest = Some(largest.map_or(time, |seen| seen.max(time)));
+            }
+
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(times.len())).collect();
+            cuts.extend([0, times.len()]);
+            cuts.sort_unstable();
+            let mut source = BoundedDelay::new(delay);
+            for piece in cuts.windows(2) {
+                let range = piece[0]..piece[1];
+                let mut before = Vec::new();
+                if source.observe(&times[range.clone()], &mut before) {
+                    prop_assert_eq!(&before, &expected[range]);
+                } else {
+                    for row in range {
+                        prop_assert!(times[row] >= expected[row], "a row below its watermark was missed");
+                    }
+                }
+            }
+            prop_assert_eq!(source.watermark(), largest.map_or(NEVER, |largest| largest.saturating_sub(delay)));
+        }
+    }
+}
