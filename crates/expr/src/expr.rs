@@ -1,0 +1,219 @@
+//! Expressions as users write them.
+//!
+//! E1. No tree is deeper than [`MAX_DEPTH`]: the constructors refuse it, so that everything else may
+//!     walk a tree by recursion.
+
+use std::fmt;
+use std::sync::Arc;
+
+use penstock_types::PlanError;
+
+use crate::literal::Literal;
+
+/// Deepest nesting of an expression.
+pub const MAX_DEPTH: u16 = 256;
+
+/// An operator between two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the variants are the names of the operators")]
+pub enum BinaryOp {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Modulo,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    And,
+    Or,
+    Xor,
+}
+
+const BINARY: [(BinaryOp, &str); 15] = [
+    (BinaryOp::Add, "+"),
+    (BinaryOp::Subtract, "-"),
+    (BinaryOp::Multiply, "*"),
+    (BinaryOp::Divide, "/"),
+    (BinaryOp::FloorDivide, "//"),
+    (BinaryOp::Modulo, "%"),
+    (BinaryOp::Equal, "=="),
+    (BinaryOp::NotEqual, "!="),
+    (BinaryOp::Less, "<"),
+    (BinaryOp::LessEqual, "<="),
+    (BinaryOp::Greater, ">"),
+    (BinaryOp::GreaterEqual, ">="),
+    (BinaryOp::And, "&"),
+    (BinaryOp::Or, "|"),
+    (BinaryOp::Xor, "^"),
+];
+
+impl BinaryOp {
+    /// The operator as it is written in Python.
+    pub fn symbol(self) -> &'static str {
+        BINARY
+            .iter()
+            .find(|(op, _)| *op == self)
+            .map(|(_, symbol)| *symbol)
+            .expect("every operator is in the table")
+    }
+
+    /// The operator that is written so.
+    pub fn from_symbol(symbol: &str) -> Option<Self> {
+        BINARY.iter().find(|(_, known)| *known == symbol).map(|(op, _)| *op)
+    }
+}
+
+/// An operator on one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the variants are the names of the operators")]
+pub enum UnaryOp {
+    Negate,
+    Not,
+    IsNull,
+    IsNotNull,
+}
+
+const UNARY: [(UnaryOp, &str); 4] = [
+    (UnaryOp::Negate, "-"),
+    (UnaryOp::Not, "~"),
+    (UnaryOp::IsNull, "is_null"),
+    (UnaryOp::IsNotNull, "is_not_null"),
+];
+
+impl UnaryOp {
+    /// The operator's name.
+    pub fn symbol(self) -> &'static str {
+        UNARY
+            .iter()
+            .find(|(op, _)| *op == self)
+            .map(|(_, symbol)| *symbol)
+            .expect("every operator is in the table")
+    }
+
+    /// The operator of that name.
+    pub fn from_symbol(symbol: &str) -> Option<Self> {
+        UNARY.iter().find(|(_, known)| *known == symbol).map(|(op, _)| *op)
+    }
+}
+
+/// What stands at the root of an expression.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A column, by name.
+    Column(String),
+    /// A value.
+    Literal(Literal),
+    /// An operator between two expressions.
+    Binary(BinaryOp, Expr, Expr),
+    /// An operator on one expression.
+    Unary(UnaryOp, Expr),
+    /// An expression under another name.
+    Alias(Expr, String),
+}
+
+/// An immutable expression; clones share the tree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Expr {
+    kind: Arc<Kind>,
+    depth: u16,
+}
+
+impl Expr {
+    fn new(kind: Kind, below: u16) -> Result<Self, PlanError> {
+        if below >= MAX_DEPTH {
+            return Err(PlanError::Invalid(format!(
+                "an expression is nested more than {MAX_DEPTH} deep; split it with with_columns(), or pass several predicates to filter()"
+            )));
+        }
+        Ok(Self { kind: Arc::new(kind), depth: below + 1 })
+    }
+
+    /// The column of that name.
+    pub fn column(name: impl Into<String>) -> Self {
+        Self { kind: Arc::new(Kind::Column(name.into())), depth: 1 }
+    }
+
+    /// A value.
+    pub fn literal(value: Literal) -> Self {
+        Self { kind: Arc::new(Kind::Literal(value)), depth: 1 }
+    }
+
+    /// `self op other`.
+    pub fn binary(self, op: BinaryOp, other: Self) -> Result<Self, PlanError> {
+        let depth = self.depth.max(other.depth);
+        Self::new(Kind::Binary(op, self, other), depth)
+    }
+
+    /// `op self`.
+    pub fn unary(self, op: UnaryOp) -> Result<Self, PlanError> {
+        let depth = self.depth;
+        Self::new(Kind::Unary(op, self), depth)
+    }
+
+    /// The same expression under another name.
+    pub fn alias(self, name: impl Into<String>) -> Result<Self, PlanError> {
+        let depth = self.depth;
+        Self::new(Kind::Alias(self, name.into()), depth)
+    }
+
+    /// What stands at the root.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// The name of the column that this expression makes: the alias, the column's own name, or the
+    /// expression as it prints.
+    pub fn output_name(&self) -> String {
+        match self.kind() {
+            Kind::Alias(_, name) | Kind::Column(name) => name.clone(),
+            _ => self.to_string(),
+        }
+    }
+
+    /// The column this is, when it is nothing but a column under whatever name.
+    pub fn as_column(&self) -> Option<&str> {
+        match self.kind() {
+            Kind::Column(name) => Some(name),
+            Kind::Alias(inner, _) => inner.as_column(),
+            _ => None,
+        }
+    }
+
+    fn write_operand(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            Kind::Binary(..) => write!(f, "({self})"),
+            _ => write!(f, "{self}"),
+        }
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            Kind::Column(name) => write!(f, "col({name:?})"),
+            Kind::Literal(value) => write!(f, "{value}"),
+            Kind::Binary(op, left, right) => {
+                left.write_operand(f)?;
+                write!(f, " {} ", op.symbol())?;
+                right.write_operand(f)
+            }
+            Kind::Unary(op @ (UnaryOp::Negate | UnaryOp::Not), input) => {
+                f.write_str(op.symbol())?;
+                input.write_operand(f)
+            }
+            Kind::Unary(op, input) => {
+                input.write_operand(f)?;
+                write!(f, ".{}()", op.symbol())
+            }
+            Kind::Alias(input, name) => {
+                input.write_operand(f)?;
+                write!(f, ".alias({name:?})")
+            }
+        }
+    }
+}

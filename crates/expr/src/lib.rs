@@ -1,0 +1,28 @@
+//! Typed expressions over the columns of a run.
+//!
+//! An [`Expr`] is what a user wrote: names, literals, operators. [`compile`] checks it against a
+//! schema, settles every type and gives an [`Expression`] that computes whole columns with one
+//! tight loop per operator, and no dispatch per row.
+//!
+//! - [`expr`], [`literal`], [`postfix`]: the tree, its literals, its serialised form
+//! - [`compile`]: names to slots, types settled, conversions put in
+//! - [`evaluate`]: a compiled expression over a run
+//! - [`arithmetic`], [`comparison`], [`logic`], [`conversion`]: the kernels
+
+#![forbid(unsafe_code)]
+
+pub mod arithmetic;
+pub mod comparison;
+pub mod compile;
+pub mod conversion;
+pub mod evaluate;
+pub mod expr;
+pub mod literal;
+pub mod logic;
+mod operand;
+pub mod postfix;
+mod typing;
+
+pub use compile::{Expression, Scope, compile};
+pub use expr::{BinaryOp, Expr, MAX_DEPTH, UnaryOp};
+pub use literal::Literal;
