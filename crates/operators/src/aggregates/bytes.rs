@@ -1,0 +1,56 @@
+//! Minimum and maximum of strings and binary. State owns its bytes: a view would pin a whole batch.
+
+use arrow_buffer::Buffer;
+use penstock_memory::view::{make_view, with_bytes};
+use penstock_memory::{Column, ColumnBuf};
+use penstock_types::ComputeError;
+
+use super::{Accumulator, each_valid, mask_unseen};
+
+pub(super) struct ExtremeBytes {
+    best: Vec<Option<Vec<u8>>>,
+    largest: bool,
+}
+
+impl ExtremeBytes {
+    pub(super) fn new(largest: bool) -> Self {
+        Self { best: Vec::new(), largest }
+    }
+}
+
+impl Accumulator for ExtremeBytes {
+    fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>) {
+        self.best.resize(keys, None);
+        let column = input.expect("a minimum or maximum has an input");
+        let (views, buffers) = column.views();
+        let (best, largest) = (&mut self.best, self.largest);
+        each_valid(ids, views, column.valid, |id, view| {
+            with_bytes(view, buffers, |value| match &mut best[id] {
+                None => best[id] = Some(value.to_vec()),
+                Some(best) => {
+                    if if largest { value > best.as_slice() } else { value < best.as_slice() } {
+                        best.clear();
+                        best.extend_from_slice(value);
+                    }
+                }
+            });
+        });
+    }
+
+    fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError> {
+        let (views, buffers) = out.refill_views();
+        let mut payload = Vec::new();
+        for value in &self.best[from..to] {
+            let value = value.as_deref().unwrap_or_default();
+            // A buffer is closed before its offsets outgrow 32 bits.
+            if payload.len() + value.len() > u32::MAX as usize {
+                buffers.push(Buffer::from_vec(std::mem::take(&mut payload)));
+            }
+            views.push(make_view(value, buffers.len() as u32, payload.len() as u32));
+            payload.extend_from_slice(value);
+        }
+        buffers.push(Buffer::from_vec(payload));
+        mask_unseen(|key| self.best[key].is_some(), from, to, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Keys of any columns, by the bytes of the row.
+//!
+//! Each row's key becomes one string of bytes, written column by column: a byte that says whether
+//! there is a value, then the value. Fixed-width values stand as they are (floats normalised),
+//! strings and binary behind their length. Equal keys have equal bytes, and the other way round.
+
+use std::hash::BuildHasher;
+
+use arrow_buffer::Buffer;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use penstock_memory::view::{make_view, view_len, with_bytes};
+use penstock_memory::{Column, ColumnBuf, Native, Physical};
+
+use super::MISSING;
+
+/// Maps rows of columns to dense ids.
+pub struct EncodedKeys {
+    /// The bytes of all keys, one after the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    table: HashTable<u32>,
+    hasher: RandomState,
+}
+
+/// The rows of one run as bytes.
+#[derive(Default)]
+struct Rows {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+impl Rows {
+    fn row(&self, row: usize) -> &[u8] {
+        &self.bytes[self.starts[row]..self.starts[row + 1]]
+    }
+}
+
+trait KeyBytes: Native {
+    /// The bytes that stand for the value.
+    fn write(self, to: &mut [u8]);
+    fn read(from: &[u8]) -> Self;
+}
+
+macro_rules! key_bytes {
+    ($($type:ty, $value:ident => $normal:expr);*) => {$(
+        impl KeyBytes for $type {
+            #[inline]
+            fn write(self, to: &mut [u8]) {
+                let $value = self;
+                to.copy_from_slice(&($normal).to_le_bytes());
+            }
+            fn read(from: &[u8]) -> Self {
+                Self::from_le_bytes(from.try_into().expect("as many bytes as were written"))
+            }
+        }
+    )*};
+}
+key_bytes!(i8, value => value; i16, value => value; i32, value => value; i64, value => value;
+    u8, value => value; u16, value => value; u32, value => value; u64, value => value; i128, value => value;
+    f32, value => if value.is_nan() { f32::NAN } else { value + 0.0 };
+    f64, value => if value.is_nan() { f64::NAN } else { value + 0.0 });
+
+/// Runs one piece of code for whichever fixed-width type, another for views.
+macro_rules! by_kind {
+    ($values:expr, $slice:ident => $fixed:expr, ($views:ident, $buffers:ident) => $view:expr) => {
+        penstock_memory::for_each_kind!(Values, $values, $slice => $fixed, ($views, $buffers) => $view)
+    };
+}
+
+fn encode(columns: &[Column<'_>], rows: usize) -> Rows {
+    let mut starts = vec![0_usize; rows + 1];
+    for column in columns {
+        by_kind!(column.values, values => {
+            let width = 1 + values.first().map_or(0, size_of_val);
+            starts[1..].iter_mut().for_each(|len| *len += width);
+        }, (views, _buffers) => {
+            for (row, view) in views.iter().enumerate() {
+                starts[row + 1] += 5 + if column.is_valid(row) { view_len(*view) } else { 0 };
+            }
+        });
+    }
+    for row in 0..rows {
+        starts[row + 1] += starts[row];
+    }
+    let mut bytes = vec![0_u8; starts[rows]];
+    let mut at = starts[..rows].to_vec();
+    for column in columns {
+        by_kind!(column.values, values => write_fixed(values, column, &mut at, &mut bytes), (views, buffers) => {
+            for (row, view) in views.iter().enumerate() {
+                // A null string is written as an empty one under the tag of null.
+                let valid = column.is_valid(row);
+                let len = if valid { view_len(*view) } else { 0 };
+                let place = at[row];
+                bytes[place] = u8::from(valid);
+                bytes[place + 1..place + 5].copy_from_slice(&(len as u32).to_le_bytes());
+                if valid {
+                    with_bytes(*view, buffers, |value| bytes[place + 5..place + 5 + len].copy_from_slice(value));
+                }
+                at[row] += 5 + len;
+            }
+        });
+    }
+    Rows { bytes, starts }
+}
+
+fn write_fixed<T: KeyBytes>(values: &[T], column: &Column<'_>, at: &mut [usize], bytes: &mut [u8]) {
+    let width = size_of::<T>();
+    for (row, &value) in values.iter().enumerate() {
+        let place = at[row];
+        // What stands under a null is unspecified (C2), so zeros stand for it.
+        if column.is_valid(row) {
+            bytes[place] = 1;
+            value.write(&mut bytes[place + 1..place + 1 + width]);
+        }
+        at[row] += 1 + width;
+    }
+}
+
+impl EncodedKeys {
+    /// An empty index.
+    pub fn new() -> Self {
+        Self { bytes: Vec::new(), ends: Vec::new(), table: HashTable::new(), hasher: RandomState::default() }
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    fn key<'a>(bytes: &'a [u8], ends: &[usize], id: usize) -> &'a [u8] {
+        let start = if id == 0 { 0 } else { ends[id - 1] };
+        &bytes[start..ends[id]]
+    }
+
+    /// Appends the id of each row's key.
+    pub fn insert(&mut self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
+        let encoded = encode(columns, rows);
+        ids.extend((0..rows).map(|row| {
+            let key = encoded.row(row);
+            let hash = self.hasher.hash_one(key);
+            let (bytes, ends) = (&mut self.bytes, &mut self.ends);
+            if let Some(&id) = self.table.find(hash, |&id| Self::key(bytes, ends, id as usize) == key) {
+                return id;
+            }
+            let id = ends.len() as u32;
+            bytes.extend_from_slice(key);
+            ends.push(bytes.len());
+            let hasher = &self.hasher;
+            self.table.insert_unique(hash, id, |&id| hasher.hash_one(Self::key(bytes, ends, id as usize)));
+            id
+        }));
+    }
+
+    /// Appends the id of each row's key, [`MISSING`] where there is none.
+    pub fn find(&self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
+        let encoded = encode(columns, rows);
+        ids.extend((0..rows).map(|row| {
+            let key = encoded.row(row);
+            let same = |&id: &u32| Self::key(&self.bytes, &self.ends, id as usize) == key;
+            self.table.find(self.hasher.hash_one(key), same).copied().unwrap_or(MISSING)
+        }));
+    }
+
+    /// Writes the keys with the ids `from..to`, one column per key column.
+    pub fn write(&self, from: usize, to: usize, columns: &mut [ColumnBuf]) {
+        let mut at: Vec<usize> = (from..to).map(|id| if id == 0 { 0 } else { self.ends[id - 1] }).collect();
+        for column in columns {
+            macro_rules! fill {
+                ($($kind:ident $type:ty),*) => {
+                    match column.physical() {
+                        $(Physical::$kind => self.read_fixed::<$type>(&mut at, column),)*
+                        Physical::View => self.read_views(&mut at, column),
+                    }
+                };
+            }
+            fill!(I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64, I128 i128);
+        }
+    }
+
+    fn read_fixed<T: KeyBytes>(&self, at: &mut [usize], column: &mut ColumnBuf) {
+        let width = size_of::<T>();
+        column
+            .refill::<T>()
+            .extend(at.iter().map(|&place| T::read(&self.bytes[place + 1..place + 1 + width])));
+        self.read_mask(at, column);
+        at.iter_mut().for_each(|place| *place += 1 + width);
+    }
+
+    fn read_mask(&self, at: &[usize], column: &mut ColumnBuf) {
+        if at.iter().any(|&place| self.bytes[place] == 0) {
+            column.refill_mask().extend(at.iter().map(|&place| self.bytes[place]));
+        }
+    }
+
+    fn read_views(&self, at: &mut [usize], column: &mut ColumnBuf) {
+        let (views, buffers) = column.refill_views();
+        let mut payload = Vec::new();
+        let mut lens = Vec::with_capacity(at.len());
+        for &place in at.iter() {
+            let len =
+                u32::from_le_bytes(self.bytes[place + 1..place + 5].try_into().expect("four bytes")) as usize;
+            let value = &self.bytes[place + 5..place + 5 + len];
+            // A buffer is closed before its offsets outgrow 32 bits.
+            if payload.len() + len > u32::MAX as usize {
+                buffers.push(Buffer::from_vec(std::mem::take(&mut payload)));
+            }
+            views.push(make_view(value, buffers.len() as u32, payload.len() as u32));
+            payload.extend_from_slice(value);
+            lens.push(len);
+        }
+        buffers.push(Buffer::from_vec(payload));
+        self.read_mask(at, column);
+        at.iter_mut().zip(lens).for_each(|(place, len)| *place += 5 + len);
+    }
+}
+
+impl Default for EncodedKeys {
+    fn default() -> Self {
+        Self::new()
+    }
+}

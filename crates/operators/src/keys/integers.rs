@@ -1,0 +1,240 @@
+//! One column of integers, times or bools.
+//!
+//! While the keys span a small range, a table indexed by `key - lowest` gives the id without hashing;
+//! beyond that a hash table takes over, for good.
+//!
+//! K1. `keys[id]` is the key with that id, as its 64 bits; the null key has the id `null`, and an
+//!     unused entry in `keys`.
+//! K2. Dense: `table[key - lowest]` is the id plus one, 0 for a key that is not there.
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use penstock_memory::{Column, ColumnBuf, Physical, Values};
+use std::hash::BuildHasher;
+
+use super::MISSING;
+
+/// A table of so many entries is always worth it.
+const SMALL_TABLE: u64 = 1024;
+/// A larger one is, while it has at most so many entries per key or row that it serves ...
+const ENTRIES_PER_KEY: u64 = 16;
+/// ... and stays within half of a common L2 cache.
+const LARGEST_TABLE: u64 = 64 * 1024;
+
+enum Places {
+    Dense { lowest: i64, table: Vec<u32> },
+    Hashed(HashTable<u32>),
+}
+
+/// Maps integers to dense ids.
+pub struct IntegerKeys {
+    keys: Vec<i64>,
+    null: Option<u32>,
+    places: Places,
+    hasher: RandomState,
+}
+
+/// An integer as the 64 bits that stand for it.
+trait KeyBits: Copy {
+    fn bits(self) -> i64;
+}
+
+macro_rules! key_bits {
+    ($($type:ty),*) => {$(
+        impl KeyBits for $type {
+            #[inline(always)]
+            fn bits(self) -> i64 { i64::from(self) }
+        }
+    )*};
+}
+key_bits!(i8, i16, i32, i64, u8, u16, u32);
+
+impl KeyBits for u64 {
+    #[inline(always)]
+    fn bits(self) -> i64 {
+        self.cast_signed()
+    }
+}
+
+/// Runs `$body` with `$slice` bound to the values, whatever integer they are.
+macro_rules! with_integers {
+    ($values:expr, $slice:ident => $body:expr) => {
+        match $values {
+            Values::I8($slice) => $body,
+            Values::I16($slice) => $body,
+            Values::I32($slice) => $body,
+            Values::I64($slice) => $body,
+            Values::U8($slice) => $body,
+            Values::U16($slice) => $body,
+            Values::U32($slice) => $body,
+            Values::U64($slice) => $body,
+            Values::F32(_) | Values::F64(_) | Values::I128(_) | Values::View(..) => {
+                unreachable!("only integer columns are indexed as integers")
+            }
+        }
+    };
+}
+
+impl IntegerKeys {
+    /// Whether keys of that storage are integers of at most 64 bits.
+    pub fn holds(physical: Physical) -> bool {
+        !matches!(physical, Physical::F32 | Physical::F64 | Physical::I128 | Physical::View)
+    }
+
+    /// An empty index.
+    pub fn new() -> Self {
+        let places = Places::Dense { lowest: 0, table: Vec::new() };
+        Self { keys: Vec::new(), null: None, places, hasher: RandomState::default() }
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Appends the id of each row's key.
+    pub fn insert(&mut self, column: Column<'_>, ids: &mut Vec<u32>) {
+        with_integers!(column.values, values => {
+            match column.valid {
+                None => self.insert_valid(values.len(), || values.iter().map(|&key| key.bits()), ids),
+                Some(mask) => {
+                    let keys = || values.iter().zip(mask).filter(|(_, valid)| **valid != 0).map(|(&key, _)| key.bits());
+                    let mut valid_ids = Vec::new();
+                    self.insert_valid(values.len(), keys, &mut valid_ids);
+                    if mask.contains(&0) && self.null.is_none() {
+                        self.null = Some(self.keys.len() as u32);
+                        self.keys.push(0);
+                    }
+                    let null = self.null.unwrap_or(MISSING);
+                    let mut valid_ids = valid_ids.into_iter();
+                    ids.extend(mask.iter().map(|&valid| {
+                        if valid == 0 { null } else { valid_ids.next().expect("one id per valid row") }
+                    }));
+                }
+            }
+        });
+    }
+
+    fn insert_valid<I: Iterator<Item = i64>>(
+        &mut self,
+        rows: usize,
+        values: impl Fn() -> I,
+        ids: &mut Vec<u32>,
+    ) {
+        let Some((smallest, largest)) = values().fold(None, |range: Option<(i64, i64)>, key| {
+            Some(range.map_or((key, key), |(smallest, largest)| (smallest.min(key), largest.max(key))))
+        }) else {
+            return;
+        };
+        self.cover(smallest, largest, rows);
+        let keys = &mut self.keys;
+        match &mut self.places {
+            Places::Dense { lowest, table } => ids.extend(values().map(|key| {
+                let place = &mut table[key.wrapping_sub(*lowest) as usize];
+                if *place == 0 {
+                    keys.push(key);
+                    *place = keys.len() as u32;
+                }
+                *place - 1
+            })),
+            Places::Hashed(table) => {
+                let hasher = &self.hasher;
+                let null = self.null;
+                ids.extend(values().map(|key| {
+                    let same = |&id: &u32| keys[id as usize] == key && Some(id) != null;
+                    if let Some(&id) = table.find(hasher.hash_one(key), same) {
+                        return id;
+                    }
+                    let id = keys.len() as u32;
+                    keys.push(key);
+                    table.insert_unique(hasher.hash_one(key), id, |&id| hasher.hash_one(keys[id as usize]));
+                    id
+                }));
+            }
+        }
+    }
+
+    /// Makes the table reach from `smallest` to `largest`, or gives up on tables.
+    fn cover(&mut self, smallest: i64, largest: i64, rows: usize) {
+        let Places::Dense { lowest, table } = &mut self.places else {
+            return;
+        };
+        let (old_lowest, old_len) = (*lowest, table.len());
+        let highest = old_lowest.wrapping_add(old_len as i64 - 1);
+        if old_len > 0 && smallest >= old_lowest && largest <= highest {
+            return;
+        }
+        let (from, to) =
+            if old_len == 0 { (smallest, largest) } else { (smallest.min(old_lowest), largest.max(highest)) };
+        let entries = (to.wrapping_sub(from) as u64).saturating_add(1);
+        let allowed = SMALL_TABLE.max((self.keys.len() + rows) as u64 * ENTRIES_PER_KEY).min(LARGEST_TABLE);
+        if entries <= allowed {
+            let mut wider = vec![0; entries as usize];
+            if old_len > 0 {
+                let shift = old_lowest.wrapping_sub(from) as usize;
+                wider[shift..shift + old_len].copy_from_slice(table);
+            }
+            (*lowest, *table) = (from, wider);
+            return;
+        }
+        let mut hashed = HashTable::with_capacity(self.keys.len());
+        for id in (0..self.keys.len() as u32).filter(|&id| Some(id) != self.null) {
+            let hash = |&id: &u32| self.hasher.hash_one(self.keys[id as usize]);
+            hashed.insert_unique(hash(&id), id, hash);
+        }
+        self.places = Places::Hashed(hashed);
+    }
+
+    /// Appends the id of each row's key, [`MISSING`] where there is none.
+    pub fn find(&self, column: Column<'_>, ids: &mut Vec<u32>) {
+        let start = ids.len();
+        with_integers!(column.values, values => match &self.places {
+            Places::Dense { lowest, table } => ids.extend(values.iter().map(|&key| {
+                // A key below `lowest` wraps around to a place beyond the table; 0 - 1 wraps to MISSING.
+                let place = key.bits().wrapping_sub(*lowest) as u64 as usize;
+                table.get(place).copied().unwrap_or(0).wrapping_sub(1)
+            })),
+            Places::Hashed(table) => ids.extend(values.iter().map(|&key| {
+                let key = key.bits();
+                let same = |&id: &u32| self.keys[id as usize] == key;
+                table.find(self.hasher.hash_one(key), same).copied().unwrap_or(MISSING)
+            })),
+        });
+        if let Some(mask) = column.valid {
+            let null = self.null.unwrap_or(MISSING);
+            for (id, _) in ids[start..].iter_mut().zip(mask).filter(|(_, valid)| **valid == 0) {
+                *id = null;
+            }
+        }
+    }
+
+    /// Writes the keys with the ids `from..to`.
+    pub fn write(&self, from: usize, to: usize, column: &mut ColumnBuf) {
+        let keys = &self.keys[from..to];
+        macro_rules! fill {
+            ($($kind:ident $type:ty),*) => {
+                match column.physical() {
+                    $(Physical::$kind => column.refill::<$type>().extend(keys.iter().map(|&key| key as $type)),)*
+                    _ => unreachable!("only integer columns are indexed as integers"),
+                }
+            };
+        }
+        fill!(I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64);
+        if let Some(null) = self.null.map(|null| null as usize).filter(|null| (from..to).contains(null)) {
+            let mask = column.refill_mask();
+            mask.resize(to - from, 1);
+            mask[null - from] = 0;
+        }
+    }
+}
+
+impl Default for IntegerKeys {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,155 @@
+//! A join with a table that does not change.
+//!
+//! Each key stands in the table at most once, so a row finds one match or none. Null matches nothing.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use penstock_memory::batch::Rows;
+use penstock_memory::{Batch, BatchError, ColumnBuf, Physical, Run, SlotId, SourceColumns};
+use penstock_types::ComputeError;
+use std::sync::Arc;
+
+use crate::Stage;
+use crate::keys::{KeyIndex, MISSING};
+
+/// What happens to a row without a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LookupKind {
+    /// It is dropped.
+    Inner,
+    /// It goes on with nulls.
+    Left,
+}
+
+/// A table indexed by its key.
+pub struct LookupTable {
+    keys: KeyIndex,
+    /// The columns that are not keys. Rows are in the order of the ids.
+    columns: Vec<ColumnBuf>,
+}
+
+/// A key that stands in the table twice: the rows of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DuplicateKey {
+    /// The first row with that key.
+    pub first: usize,
+    /// The second row with that key.
+    pub second: usize,
+}
+
+fn load(batch: &Batch, column: usize, physical: Physical) -> ColumnBuf {
+    let mut loaded = ColumnBuf::new(physical);
+    batch.load(column, 0, batch.rows(), Rows::All, &mut loaded);
+    loaded
+}
+
+impl LookupTable {
+    /// Indexes `table` by the columns that `on` names by number.
+    ///
+    /// Rows whose key has a null in it are left out: they match nothing.
+    pub fn new(table: &RecordBatch, on: &[usize]) -> Result<Result<Self, DuplicateKey>, BatchError> {
+        let schema: SchemaRef = table.schema();
+        let width = schema.fields().len();
+        let batch = SourceColumns::new(Arc::clone(&schema), vec![true; width]).open(table)?;
+        let physical = |column: usize| {
+            Physical::of(schema.field(column).data_type()).expect("types are checked when the plan is built")
+        };
+        let key_columns: Vec<ColumnBuf> =
+            on.iter().map(|&column| load(&batch, column, physical(column))).collect();
+        let has_key = |row: usize| key_columns.iter().all(|column| column.as_column().is_valid(row));
+        let kept: Vec<u32> = (0..batch.rows() as u32).filter(|&row| has_key(row as usize)).collect();
+        let gather = |column: &ColumnBuf| {
+            let mut gathered = ColumnBuf::new(column.physical());
+            gathered.gather(column.as_column(), &kept);
+            gathered.clear_mask_if_full();
+            gathered
+        };
+        let key_columns: Vec<ColumnBuf> = key_columns.iter().map(gather).collect();
+        let views: Vec<_> = key_columns.iter().map(ColumnBuf::as_column).collect();
+        let mut keys = KeyIndex::new(&key_columns.iter().map(ColumnBuf::physical).collect::<Vec<_>>());
+        let mut ids = Vec::new();
+        keys.insert(&views, kept.len(), &mut ids);
+        if let Some(second) = ids.iter().enumerate().position(|(row, &id)| id as usize != row) {
+            let first = kept[ids[second] as usize] as usize;
+            return Ok(Err(DuplicateKey { first, second: kept[second] as usize }));
+        }
+        let columns = (0..width)
+            .filter(|column| !on.contains(column))
+            .map(|column| gather(&load(&batch, column, physical(column))))
+            .collect();
+        Ok(Ok(Self { keys, columns }))
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+/// Looks rows up in a table.
+pub struct Lookup {
+    table: Arc<LookupTable>,
+    kind: LookupKind,
+    keys: Vec<SlotId>,
+    /// Which column of the table goes into which slot.
+    fill: Vec<(usize, SlotId)>,
+    ids: Vec<u32>,
+}
+
+impl Lookup {
+    /// Looks the columns in the slots `keys` up; puts column `n` of the table's other columns into the slot beside it.
+    pub fn new(
+        table: Arc<LookupTable>,
+        kind: LookupKind,
+        keys: Vec<SlotId>,
+        fill: Vec<(usize, SlotId)>,
+    ) -> Self {
+        Self { table, kind, keys, fill, ids: Vec::new() }
+    }
+}
+
+impl Stage for Lookup {
+    fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
+        run.ready(&self.keys);
+        let columns: Vec<_> = self.keys.iter().map(|&slot| run.column(slot)).collect();
+        self.table.keys.find(&columns, run.len(), &mut self.ids);
+        for column in &columns {
+            if let Some(mask) = column.valid {
+                for (id, _) in self.ids.iter_mut().zip(mask).filter(|(_, valid)| **valid == 0) {
+                    *id = MISSING;
+                }
+            }
+        }
+        drop(columns);
+        let any_missing = self.ids.contains(&MISSING);
+        if any_missing && self.kind == LookupKind::Inner {
+            let mut rows = run.selection();
+            rows.extend((0..self.ids.len() as u32).filter(|&row| self.ids[row as usize] != MISSING));
+            self.ids.retain(|&id| id != MISSING);
+            run.select(rows);
+        }
+        for &(column, slot) in &self.fill {
+            let from = &self.table.columns[column];
+            let mut filled = run.scratch(from.physical());
+            if any_missing && self.kind == LookupKind::Left {
+                if self.table.is_empty() {
+                    filled.fill_null(run.len());
+                } else {
+                    let rows: Vec<u32> =
+                        self.ids.iter().map(|&id| if id == MISSING { 0 } else { id }).collect();
+                    filled.gather(from.as_column(), &rows);
+                    filled.mask_out(|row| self.ids[row] == MISSING);
+                }
+            } else {
+                filled.gather(from.as_column(), &self.ids);
+            }
+            run.put(slot, filled);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Computes new columns. A column that is only renamed or passed on keeps its slot and costs nothing.
+
+use penstock_expr::Expression;
+use penstock_memory::{Run, SlotId};
+use penstock_types::ComputeError;
+
+use crate::Stage;
+
+/// A projection: what it computes, and where to.
+pub struct Project {
+    computed: Vec<(Expression, SlotId)>,
+}
+
+impl Project {
+    /// Computes each expression into its slot.
+    pub fn new(computed: Vec<(Expression, SlotId)>) -> Self {
+        Self { computed }
+    }
+}
+
+impl Stage for Project {
+    fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
+        for (expression, slot) in &self.computed {
+            let column = expression.evaluate(run)?;
+            run.put(*slot, column);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! Tumbling windows with keyed aggregates.
+//!
+//! Each open window has its own keys and columnar state, so that a window that closes takes
+//! everything it held with it. A run mostly lies in one window; one that does not is cut by window.
+//!
+//! W1. A row that belongs to a window which the row's own watermark had passed is late: it is
+//!     counted and changes nothing. Whoever feeds the operator gives that watermark per row
+//!     wherever a row could be late.
+//! W2. Windows close in order of time. Closed windows are emitted through a cursor; nothing of them
+//!     is copied ahead.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use penstock_memory::{Column, ColumnBuf, Physical, Run, SlotId};
+use penstock_progress::Tumbling;
+use penstock_progress::watermark::min_max;
+use penstock_types::ComputeError;
+
+use crate::aggregates::{Accumulator, AccumulatorFactory};
+use crate::keys::KeyIndex;
+
+/// Where a window operator finds its columns.
+#[derive(Clone, Debug)]
+pub struct WindowColumns {
+    /// Event time, 64 bits wide.
+    pub time: SlotId,
+    /// The watermark just before each row; empty in runs that cannot hold a late row.
+    pub watermark: SlotId,
+    /// The keys, and how they are stored.
+    pub keys: Vec<(SlotId, Physical)>,
+    /// The input of each aggregate; `None` counts rows.
+    pub inputs: Vec<Option<SlotId>>,
+    /// How the bounds of a window are stored in the results: as 64 bits, or as 32 for days.
+    pub bounds: Physical,
+}
+
+struct Open {
+    keys: KeyIndex,
+    accumulators: Vec<Box<dyn Accumulator>>,
+}
+
+struct Closed {
+    index: i64,
+    window: Open,
+    emitted: usize,
+}
+
+/// Rows that came too late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Late {
+    /// How many.
+    pub rows: u64,
+    /// Largest distance, in ticks, between such a row and its watermark.
+    pub by: Option<u64>,
+}
+
+/// Counts, sums and so on per key and tumbling window.
+pub struct WindowAggregate {
+    windows: Tumbling,
+    columns: WindowColumns,
+    factories: Vec<AccumulatorFactory>,
+    open: BTreeMap<i64, Open>,
+    closed: VecDeque<Closed>,
+    late: Late,
+    read: Vec<SlotId>,
+    ids: Vec<u32>,
+    indices: Vec<i64>,
+}
+
+impl WindowAggregate {
+    /// An operator without state.
+    pub fn new(windows: Tumbling, columns: WindowColumns, factories: Vec<AccumulatorFactory>) -> Self {
+        let mut read = vec![columns.time];
+        read.extend(columns.keys.iter().map(|(slot, _)| *slot));
+        read.extend(columns.inputs.iter().flatten());
+        Self {
+            windows,
+            columns,
+            factories,
+            open: BTreeMap::new(),
+            closed: VecDeque::new(),
+            late: Late::default(),
+            read,
+            ids: Vec::new(),
+            indices: Vec::new(),
+        }
+    }
+
+    /// The slots it reads, the watermark's aside.
+    pub fn reads(&self) -> &[SlotId] {
+        &self.read
+    }
+
+    /// Rows that came too late so far.
+    pub fn late(&self) -> Late {
+        self.late
+    }
+
+    /// Takes a run in.
+    pub fn consume(&mut self, run: &mut Run) {
+        if run.holds(self.columns.watermark) {
+            self.drop_late(run);
+        }
+        if run.is_empty() {
+            return;
+        }
+        run.ready(&self.read);
+        let times = run.column(self.columns.time).fixed::<i64>();
+        let (earliest, latest) = min_max(times).expect("the run has rows");
+        let index = self.windows.index(earliest);
+        if index == self.windows.index(latest) {
+            let keys: Vec<Column<'_>> = self.columns.keys.iter().map(|(slot, _)| run.column(*slot)).collect();
+            let inputs: Vec<Option<Column<'_>>> =
+                self.columns.inputs.iter().map(|slot| slot.map(|slot| run.column(slot))).collect();
+            self.update(index, &keys, &inputs, run.len());
+        } else {
+            self.consume_by_window(run);
+        }
+    }
+
+    /// Takes late rows out of the run (W1).
+    fn drop_late(&mut self, run: &mut Run) {
+        run.ready(&[self.columns.time, self.columns.watermark]);
+        let mut on_time = run.selection();
+        let times = run.column(self.columns.time).fixed::<i64>();
+        let watermarks = run.column(self.columns.watermark).fixed::<i64>();
+        for (row, (&time, &watermark)) in times.iter().zip(watermarks).enumerate() {
+            if time < watermark && self.windows.is_over(self.windows.index(time), watermark) {
+                self.late.rows += 1;
+                self.late.by = self.late.by.max(Some(watermark.abs_diff(time)));
+            } else {
+                on_time.push(row as u32);
+            }
+        }
+        run.select(on_time);
+    }
+
+    fn consume_by_window(&mut self, run: &Run) {
+        let mut indices = std::mem::take(&mut self.indices);
+        self.windows.indices(run.column(self.columns.time).fixed(), &mut indices);
+        let mut order: Vec<u32> = (0..run.len() as u32).collect();
+        order.sort_by_key(|&row| indices[row as usize]); // stable: rows of a window stay in order of arrival
+        let gather = |slot: SlotId, rows: &[u32]| {
+            let column = run.column(slot);
+            let mut gathered = ColumnBuf::new(column.values.physical());
+            gathered.gather(column, rows);
+            gathered
+        };
+        for rows in order.chunk_by(|&left, &right| indices[left as usize] == indices[right as usize]) {
+            let keys: Vec<ColumnBuf> =
+                self.columns.keys.iter().map(|(slot, _)| gather(*slot, rows)).collect();
+            let inputs: Vec<Option<ColumnBuf>> =
+                self.columns.inputs.iter().map(|slot| slot.map(|slot| gather(slot, rows))).collect();
+            let keys: Vec<Column<'_>> = keys.iter().map(ColumnBuf::as_column).collect();
+            let inputs: Vec<Option<Column<'_>>> =
+                inputs.iter().map(|input| input.as_ref().map(ColumnBuf::as_column)).collect();
+            self.update(indices[rows[0] as usize], &keys, &inputs, rows.len());
+        }
+        self.indices = indices;
+    }
+
+    fn update(&mut self, index: i64, keys: &[Column<'_>], inputs: &[Option<Column<'_>>], rows: usize) {
+        let window = self.open.entry(index).or_insert_with(|| Open {
+            keys: KeyIndex::new(&self.columns.keys.iter().map(|(_, physical)| *physical).collect::<Vec<_>>()),
+            accumulators: self.factories.iter().map(AccumulatorFactory::make).collect(),
+        });
+        window.keys.insert(keys, rows, &mut self.ids);
+        for (accumulator, input) in window.accumulators.iter_mut().zip(inputs) {
+            accumulator.update(&self.ids, window.keys.len(), *input);
+        }
+    }
+
+    /// Closes the windows that end at or before the watermark.
+    pub fn advance(&mut self, watermark: i64) {
+        while let Some(entry) = self.open.first_entry() {
+            if !self.windows.is_over(*entry.key(), watermark) {
+                break;
+            }
+            let (index, window) = entry.remove_entry();
+            self.closed.push_back(Closed { index, window, emitted: 0 });
+        }
+    }
+
+    /// Closes every window: the input is over.
+    pub fn finish(&mut self) {
+        while let Some((index, window)) = self.open.pop_first() {
+            self.closed.push_back(Closed { index, window, emitted: 0 });
+        }
+    }
+
+    /// Begins a run in `out` with up to `room` result rows: start, end, keys and aggregates fill the
+    /// first slots. The number of rows; 0 when no closed window is left.
+    pub fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, ComputeError> {
+        let Some(closed) = self.closed.front_mut() else {
+            return Ok(0);
+        };
+        let (from, to) = (closed.emitted, closed.window.keys.len().min(closed.emitted + room));
+        let rows = to - from;
+        out.begin_owned(rows);
+        let (start, end) = self.windows.bounds(closed.index);
+        for (slot, bound) in [(0, start), (1, end)] {
+            let mut column = out.scratch(self.columns.bounds);
+            match self.columns.bounds {
+                Physical::I32 => {
+                    let bound = bound.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+                    column.refill::<i32>().resize(rows, bound);
+                }
+                _ => column.refill::<i64>().resize(rows, bound),
+            }
+            out.put(slot, column);
+        }
+        let mut keys: Vec<ColumnBuf> =
+            self.columns.keys.iter().map(|(_, physical)| out.scratch(*physical)).collect();
+        keys.iter_mut().for_each(ColumnBuf::clear_mask);
+        closed.window.keys.write(from, to, &mut keys);
+        let first_aggregate = 2 + keys.len();
+        for (number, column) in keys.into_iter().enumerate() {
+            out.put(2 + number, column);
+        }
+        for (number, accumulator) in closed.window.accumulators.iter().enumerate() {
+            let output = self.factories[number].output();
+            let physical = Physical::of(output).expect("types are checked when the plan is built");
+            let mut column = out.scratch(physical);
+            accumulator.write(from, to, &mut column)?;
+            out.put(first_aggregate + number, column);
+        }
+        closed.emitted = to;
+        if to == closed.window.keys.len() {
+            self.closed.pop_front();
+        }
+        Ok(rows)
+    }
+}
