@@ -1,0 +1,46 @@
+//! What can go wrong while rows are running.
+
+use arrow_schema::ArrowError;
+use penstock_memory::BatchError;
+use penstock_types::ComputeError;
+use thiserror::Error;
+
+/// Why a run ended without an answer.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A batch that does not fit the declared schema.
+    #[error("batch {number}: {error}")]
+    Batch {
+        /// Which batch, from 0.
+        number: u64,
+        /// What is wrong with it.
+        error: BatchError,
+    },
+    /// A null in the time column.
+    #[error(
+        "row {row} has no time: column \"{column}\" is null there; filter such rows out before the stream, or fill them"
+    )]
+    NullTime {
+        /// The time column.
+        column: String,
+        /// Which row of the whole input, from 0.
+        row: u64,
+    },
+    /// A value that cannot be computed.
+    #[error("in {operator}: {error}")]
+    Compute {
+        /// The operator that failed.
+        operator: String,
+        /// Why.
+        error: ComputeError,
+    },
+    /// Results that cannot be handed out as Arrow.
+    #[error("the result cannot be written as Arrow: {0}")]
+    Export(#[from] ArrowError),
+    /// Somebody asked to stop.
+    #[error("the run was stopped")]
+    Stopped,
+    /// A bug: the worker panicked.
+    #[error("the engine failed: {0}")]
+    Panicked(String),
+}

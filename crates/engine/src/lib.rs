@@ -1,0 +1,24 @@
+//! From a plan to its answer.
+//!
+//! A [`Plan`] is what a user built: immutable, checked at every step, comparable, serialisable. A
+//! [`Pipeline`] is the plan compiled into chains of operators over runs. A [`Job`] is a pipeline on
+//! a worker thread, fed through a bounded queue.
+//!
+//! - [`plan`]: steps, schemas, `explain()`, JSON
+//! - [`pipeline`]: chains, sources, sinks
+//! - [`job`]: the worker and its feed
+//! - [`output`]: results and counters
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod job;
+pub mod output;
+pub mod pipeline;
+pub mod plan;
+
+pub use error::RunError;
+pub use job::{Feed, Job};
+pub use output::{OperatorReport, Output};
+pub use pipeline::Pipeline;
+pub use plan::{Aggregate, Plan};

@@ -1,0 +1,54 @@
+//! What a run gave: results, and where every row went.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use penstock_scheduler::Profile;
+use penstock_types::Tick;
+
+/// What one operator did.
+#[derive(Clone, Debug)]
+pub struct OperatorReport {
+    /// Its name, as in `explain()`.
+    pub name: String,
+    /// Its counters.
+    pub profile: Profile,
+}
+
+/// The result of a run.
+///
+/// Every row taken in is accounted for: `rows_in = rows_contributed + rows_filtered + rows_late`.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The schema of the results.
+    pub schema: SchemaRef,
+    /// The results.
+    pub batches: Vec<RecordBatch>,
+    /// Rows taken in.
+    pub rows_in: u64,
+    /// Rows that reached the result, or a window that counted them.
+    pub rows_contributed: u64,
+    /// Rows that a filter or an inner lookup dropped.
+    pub rows_filtered: u64,
+    /// Rows that came after their window had closed.
+    pub rows_late: u64,
+    /// Largest distance between a late row and the watermark it missed.
+    pub late_by: Option<u64>,
+    /// The unit of `late_by`.
+    pub tick: Option<Tick>,
+    /// Batches taken in.
+    pub batches_in: u64,
+    /// What each operator did.
+    pub operators: Vec<OperatorReport>,
+}
+
+impl Output {
+    /// Rows of the result.
+    pub fn rows_out(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// `late_by` as people write it.
+    pub fn late_by_text(&self) -> Option<String> {
+        Some(self.tick?.describe(i128::from(self.late_by?)))
+    }
+}
