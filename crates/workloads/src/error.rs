@@ -1,0 +1,51 @@
+//! What a caller can ask of a workload that it cannot give. Every message names the option and the value.
+
+use thiserror::Error;
+
+/// An option or a range of rows that a workload refuses.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// A whole-number option outside its bounds.
+    #[error("{option} must be between {least} and {most}, got {value}")]
+    OutOfBounds {
+        /// The option's name.
+        option: &'static str,
+        /// The value that was asked for.
+        value: u64,
+        /// The smallest value allowed.
+        least: u64,
+        /// The largest value allowed.
+        most: u64,
+    },
+    /// A share that is no probability.
+    #[error("{option} must be a number between 0 and 1, got {value}")]
+    NotAShare {
+        /// The option's name.
+        option: &'static str,
+        /// The value that was asked for.
+        value: f64,
+    },
+    /// A Zipf exponent that is negative, infinite or not a number.
+    #[error("zipf must be a finite exponent of at least 0 (0 is uniform), got {value}")]
+    BadExponent {
+        /// The value that was asked for.
+        value: f64,
+    },
+    /// Row ids run out before the range does.
+    #[error("{rows} rows from row {start} on go past the last row id, {}", u64::MAX)]
+    RowsOverflow {
+        /// The first row asked for.
+        start: u64,
+        /// How many rows were asked for.
+        rows: u64,
+    },
+    /// A row so far out that its event time does not fit a timestamp.
+    #[error("row {row} has no event time: at {rate} rows per second it does not fit 64 bits of milliseconds")]
+    TimeOverflow {
+        /// The last row asked for.
+        row: u64,
+        /// Rows per second of event time.
+        rate: u64,
+    },
+}

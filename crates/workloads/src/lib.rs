@@ -1,0 +1,20 @@
+//! The benchmark workloads: data that anyone can make again, row for row.
+//!
+//! A workload is an endless data set. Its rows are numbered from 0, and a caller asks for a range of row ids:
+//! nothing is read from disk and no generator carries state from one row to the next.
+//!
+//! W1. A row is a pure function of the seed, the options and its row id. However a range is cut into batches,
+//!     and whoever makes them, the rows are the same.
+//! W2. An option changes only the columns it speaks of: the others keep their values, row by row.
+//! W3. The data set of a seed never changes between releases. The tests hold checksums of it.
+//! W4. Options and ranges are checked before the first row is made; making rows cannot fail.
+//!
+//! - [`ysb`]: the Yahoo! streaming benchmark, the variant with numbers for ids.
+#![forbid(unsafe_code)]
+
+mod error;
+mod random;
+pub mod ysb;
+mod zipf;
+
+pub use error::WorkloadError;

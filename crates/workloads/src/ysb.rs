@@ -1,0 +1,175 @@
+//! YSB, the Yahoo! streaming benchmark: advertising events, counted per campaign.
+//!
+//! This is the variant with numbers: every id is an `i64`. There are 1000 ads in 100 campaigns of 10, and
+//! which ad belongs to which campaign depends on the seed ([`campaigns`]). The columns, none of them ever
+//! null:
+//!
+//! | column       | values                                                                     |
+//! |--------------|----------------------------------------------------------------------------|
+//! | `event_time` | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for disorder |
+//! | `user_id`    | 0..100, uniform                                                            |
+//! | `page_id`    | 0..100, uniform                                                            |
+//! | `ad_id`      | 0..1000, uniform or by Zipf's law with ad 0 in front                       |
+//! | `ad_type`    | 0..5, uniform                                                              |
+//! | `event_type` | 0 view, 1 click, 2 purchase                                                |
+//! | `ip`         | 0..2^32, uniform                                                           |
+//!
+//! ```
+//! use penstock_workloads::ysb::{Options, Ysb};
+//!
+//! let ysb = Ysb::new(Options { seed: 42, out_of_order_ms: 50, ..Options::default() })?;
+//! let whole = ysb.generate(0..1_000)?;
+//! let tail = ysb.generate(600..1_000)?;
+//! assert_eq!(whole.slice(600, 400), tail);
+//! # Ok::<(), penstock_workloads::WorkloadError>(())
+//! ```
+
+mod campaigns;
+mod columns;
+mod options;
+
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+pub use campaigns::{campaign_of_ads, campaigns};
+pub use options::{MAX_OUT_OF_ORDER_MS, Options};
+
+use crate::WorkloadError;
+use columns::Columns;
+
+/// Ads, with ids `0..ADS`.
+pub const ADS: u16 = 1_000;
+/// Campaigns, with ids `0..CAMPAIGNS`.
+pub const CAMPAIGNS: u16 = 100;
+/// Ads of each campaign.
+pub const ADS_PER_CAMPAIGN: u16 = ADS / CAMPAIGNS;
+/// The `event_type` that the query keeps.
+pub const VIEW: i64 = 0;
+/// How far back a late row is moved at most.
+pub const MAX_LATE_MS: u64 = 60_000;
+/// Rows that one batch may have: a little under a gigabyte.
+pub const MAX_BATCH_ROWS: u64 = 1 << 24;
+
+/// The columns of YSB.
+pub fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let number = |name: &str| Field::new(name, DataType::Int64, false);
+        Arc::new(Schema::new(vec![
+            Field::new("event_time", DataType::Timestamp(TimeUnit::Millisecond, None), false),
+            number("user_id"),
+            number("page_id"),
+            number("ad_id"),
+            number("ad_type"),
+            number("event_type"),
+            number("ip"),
+        ]))
+    });
+    SCHEMA.clone()
+}
+
+/// The row ids of `rows` rows from `start` on.
+///
+/// # Errors
+/// [`WorkloadError::RowsOverflow`] when there are not that many row ids.
+pub fn row_range(start: u64, rows: u64) -> Result<Range<u64>, WorkloadError> {
+    let end = start.checked_add(rows).ok_or(WorkloadError::RowsOverflow { start, rows })?;
+    Ok(start..end)
+}
+
+/// The YSB data set of one choice of options. Cheap to clone; each clone makes the same rows.
+#[derive(Debug, Clone)]
+pub struct Ysb {
+    options: Options,
+    columns: Columns,
+}
+
+impl Ysb {
+    /// The data set that `options` describe.
+    ///
+    /// # Errors
+    /// Any option outside its bounds, by name.
+    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+        options.check()?;
+        let columns = Columns::new(&options);
+        Ok(Self { options, columns })
+    }
+
+    /// What this data set was made with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The rows with these ids, as one batch. A range that ends before it starts is empty.
+    ///
+    /// # Errors
+    /// More than [`MAX_BATCH_ROWS`] rows, or rows whose event time does not fit.
+    pub fn generate(&self, rows: Range<u64>) -> Result<RecordBatch, WorkloadError> {
+        let count = rows.end.saturating_sub(rows.start);
+        if count > MAX_BATCH_ROWS {
+            let (option, least, most) = ("rows of one batch", 0, MAX_BATCH_ROWS);
+            return Err(WorkloadError::OutOfBounds { option, value: count, least, most });
+        }
+        self.options.check_times(&rows)?;
+        Ok(self.fill(rows))
+    }
+
+    /// The rows with these ids in batches of `batch_rows`, the last one shorter where they do not divide
+    /// evenly. Each batch is made when it is asked for.
+    ///
+    /// # Errors
+    /// `batch_rows` of 0 or above [`MAX_BATCH_ROWS`], or rows whose event time does not fit.
+    pub fn batches(&self, rows: Range<u64>, batch_rows: u64) -> Result<Batches, WorkloadError> {
+        if batch_rows == 0 || batch_rows > MAX_BATCH_ROWS {
+            let (option, least, most) = ("batch_rows", 1, MAX_BATCH_ROWS);
+            return Err(WorkloadError::OutOfBounds { option, value: batch_rows, least, most });
+        }
+        self.options.check_times(&rows)?;
+        Ok(Batches { ysb: self.clone(), rows, batch_rows })
+    }
+
+    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+        let columns = &self.columns;
+        let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(TimestampMillisecondArray::from(columns.event_time(rows.clone()))),
+            numbers(columns.user_id(rows.clone())),
+            numbers(columns.page_id(rows.clone())),
+            numbers(columns.ad_id(rows.clone())),
+            numbers(columns.ad_type(rows.clone())),
+            numbers(columns.event_type(rows.clone())),
+            numbers(columns.ip(rows)),
+        ];
+        RecordBatch::try_new(schema(), arrays)
+            .expect("the columns have the types of the schema and one length")
+    }
+}
+
+/// The batches of a range of rows; see [`Ysb::batches`].
+#[derive(Debug, Clone)]
+pub struct Batches {
+    ysb: Ysb,
+    rows: Range<u64>,
+    batch_rows: u64,
+}
+
+impl Iterator for Batches {
+    type Item = RecordBatch;
+
+    fn next(&mut self) -> Option<RecordBatch> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        let end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
+        let batch = self.ysb.fill(self.rows.start..end);
+        self.rows.start = end;
+        Some(batch)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.rows.end.saturating_sub(self.rows.start).div_ceil(self.batch_rows);
+        usize::try_from(left).map_or((usize::MAX, None), |left| (left, Some(left)))
+    }
+}
