@@ -9,4 +9,5 @@
 #![forbid(unsafe_code)]
 
 pub mod fused;
+pub mod query;
 pub mod report;

@@ -23,6 +23,8 @@ use crate::pipeline::Pipeline;
 
 /// Batches that may wait for the worker.
 const FEED_BATCHES: usize = 4;
+/// Stack of the worker: an expression is evaluated by recursion, and a debug build takes large steps.
+const STACK_BYTES: usize = 8 << 20;
 /// How long the worker sleeps at most before it looks at `stop` again, in case nobody wakes it.
 const NAP: Duration = Duration::from_millis(100);
 
@@ -98,12 +100,15 @@ impl Job {
         let (producer, consumer) = ring(FEED_BATCHES);
         let shared = Arc::new(Shared { stop: AtomicBool::new(false), ended: Gate::new() });
         let theirs = Arc::clone(&shared);
-        let worker = thread::Builder::new().name("penstock-worker".to_owned()).spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| work(pipeline, consumer, &theirs.stop)))
-                .unwrap_or_else(|panic| Err(RunError::Panicked(panic_text(&*panic))));
-            theirs.ended.signal();
-            result
-        })?;
+        let worker = thread::Builder::new()
+            .name("penstock-worker".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                let result = catch_unwind(AssertUnwindSafe(|| work(pipeline, consumer, &theirs.stop)))
+                    .unwrap_or_else(|panic| Err(RunError::Panicked(panic_text(&*panic))));
+                theirs.ended.signal();
+                result
+            })?;
         Ok((Feed { producer }, Self { shared, worker: Some(worker) }))
     }
 

@@ -13,6 +13,7 @@ use penstock_types::{PlanError, TypeName};
 use crate::conversion::{decimal_to_f64, widen};
 use crate::expr::{BinaryOp, Expr, Kind, UnaryOp};
 use crate::literal::Literal;
+use crate::scaled::{Scale, UNSCALED};
 use crate::typing::{
     as_decimal, common_float, common_integer, finer, integer, integer_holds, is_binary, is_float, is_string,
     units_in,
@@ -46,6 +47,7 @@ pub(crate) enum Node {
         on: Physical,
         left: Box<Node>,
         right: Box<Node>,
+        scale: Scale,
         label: Arc<Label>,
     },
     Compare {
@@ -53,6 +55,7 @@ pub(crate) enum Node {
         on: Physical,
         left: Box<Node>,
         right: Box<Node>,
+        scale: Scale,
     },
     Logic {
         op: BinaryOp,
@@ -177,6 +180,11 @@ fn scale_up(value: i128, digits: i16) -> Option<i128> {
     10_i128.checked_pow(u32::try_from(digits).ok()?).and_then(|factor| value.checked_mul(factor))
 }
 
+/// `value` with so many zeros behind it, when that has at most `precision` digits.
+fn decimal(value: i128, zeros: i16, precision: u8) -> Option<i128> {
+    scale_up(value, zeros).filter(|value| value.unsigned_abs() < 10_u128.pow(u32::from(precision)))
+}
+
 /// A literal as a constant of exactly that type; `None` when the value is not of that type.
 fn constant(literal: &Literal, data_type: &DataType) -> Option<Node> {
     match (literal, data_type) {
@@ -186,12 +194,13 @@ fn constant(literal: &Literal, data_type: &DataType) -> Option<Node> {
             Some(number(*value, data_type))
         }
         (Literal::Int(value), DataType::Float32 | DataType::Float64) => Some(float(*value as f64, data_type)),
-        (Literal::Int(value), DataType::Decimal128(_, scale)) => {
-            scale_up(*value, i16::from(*scale)).map(|value| number(value, data_type))
+        (Literal::Int(value), DataType::Decimal128(precision, scale)) => {
+            decimal(*value, i16::from(*scale), *precision).map(|value| number(value, data_type))
         }
         (Literal::Float(value), DataType::Float32 | DataType::Float64) => Some(float(*value, data_type)),
-        (Literal::Decimal { value, scale }, DataType::Decimal128(_, wanted)) => {
-            scale_up(*value, i16::from(*wanted) - i16::from(*scale)).map(|value| number(value, data_type))
+        (Literal::Decimal { value, scale }, DataType::Decimal128(precision, wanted)) => {
+            decimal(*value, i16::from(*wanted) - i16::from(*scale), *precision)
+                .map(|value| number(value, data_type))
         }
         (Literal::Decimal { value, scale }, DataType::Float64) => {
             Some(float(decimal_to_f64(*value, *scale), data_type))
@@ -247,6 +256,11 @@ impl Compiler<'_> {
             }
             Kind::Literal(literal) => {
                 let data_type = literal.data_type();
+                if let DataType::Decimal128(precision, scale) = data_type
+                    && (precision > 38 || scale.unsigned_abs() > 38)
+                {
+                    return Err(PlanError::mismatch(expr, "a decimal has at most 38 digits"));
+                }
                 let node = if *literal == Literal::Null {
                     Node::Null
                 } else {
@@ -333,6 +347,7 @@ impl Compiler<'_> {
                         on: physical(&data_type),
                         left: Box::new(left),
                         right: Box::new(input.node),
+                        scale: UNSCALED,
                         label,
                     },
                     data_type,
@@ -364,8 +379,8 @@ fn logic(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, 
     Ok(Typed { node, data_type: DataType::Boolean, nullable, literal: None })
 }
 
-/// `side` converted to a number type that holds it.
-fn to_number(side: Typed, to: &DataType, expr: &Expr) -> Node {
+/// `side` converted to a number type that holds it. A decimal keeps its own scale: see [`decimal_scale`].
+fn to_number(side: Typed, to: &DataType) -> Node {
     if side.data_type == *to {
         return side.node;
     }
@@ -373,43 +388,20 @@ fn to_number(side: Typed, to: &DataType, expr: &Expr) -> Node {
         (DataType::Decimal128(_, scale), DataType::Float64) => {
             Node::DecimalToFloat { scale: *scale, input: Box::new(side.node) }
         }
-        (from, DataType::Decimal128(_, scale)) => {
-            let (_, from_scale) = as_decimal(from).expect("only integers and decimals become decimals");
-            let input = match from {
-                DataType::Decimal128(..) => side.node,
-                _ => Node::Widen { to: Physical::I128, input: Box::new(side.node) },
-            };
-            let digits = i16::from(*scale) - i16::from(from_scale);
-            multiplied(
-                input,
-                Physical::I128,
-                scale_up(1, digits).expect("scales differ by at most 38"),
-                to,
-                expr,
-            )
-        }
+        (DataType::Decimal128(..), DataType::Decimal128(..)) => side.node,
         (_, to) => Node::Widen { to: physical(to), input: Box::new(side.node) },
     }
 }
 
-/// `input * factor`, checked.
-fn multiplied(input: Node, on: Physical, factor: i128, data_type: &DataType, expr: &Expr) -> Node {
-    if factor == 1 {
-        return input;
-    }
-    let right = Box::new(number(factor, data_type));
-    Node::Arithmetic {
-        op: BinaryOp::Multiply,
-        on,
-        left: Box::new(input),
-        right,
-        label: label(expr, data_type),
-    }
-}
-
-/// `side`, counted in a finer unit.
-fn to_unit(side: Typed, from: TimeUnit, to: TimeUnit, expr: &Expr) -> Node {
-    multiplied(side.node, Physical::I64, units_in(from, to), &DataType::Duration(to), expr)
+/// What brings both sides to the scale at which two decimals (or integers) meet.
+fn decimal_scale(left: &DataType, right: &DataType, common: &DataType) -> Scale {
+    let DataType::Decimal128(_, scale) = common else { return UNSCALED };
+    let factor = |side: &DataType| {
+        let (_, own) = as_decimal(side).expect("only integers and decimals meet as decimals");
+        // More than 38 digits apart, whatever is not 0 is beyond every decimal: any huge factor says so.
+        scale_up(1, i16::from(*scale) - i16::from(own)).unwrap_or(i128::MAX)
+    };
+    (factor(left), factor(right))
 }
 
 /// The type in which two numbers meet.
@@ -432,35 +424,10 @@ fn common_number(left: &DataType, right: &DataType) -> Option<DataType> {
     Some(DataType::Decimal128((whole + i16::from(scale)).clamp(1, 38) as u8, scale))
 }
 
-fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, PlanError> {
-    use DataType::{Boolean, Date32, Date64, Duration, Time32, Time64, Timestamp};
-    let nullable = left.nullable || right.nullable;
-    let compare = |on: Physical, left: Node, right: Node| Typed {
-        node: Node::Compare { op, on, left: Box::new(left), right: Box::new(right) },
-        data_type: Boolean,
-        nullable,
-        literal: None,
-    };
-    let both = |test: fn(&DataType) -> bool| test(&left.data_type) && test(&right.data_type);
-    if both(is_string) || both(is_binary) {
-        return Ok(compare(Physical::View, left.node, right.node));
-    }
-    if integer(&left.data_type).is_some()
-        && integer(&right.data_type).is_some()
-        && common_integer(&left.data_type, &right.data_type).is_none()
-    {
-        // uint64 with a signed type: 128 bits hold both.
-        let wide = |side: Typed| Node::Widen { to: Physical::I128, input: Box::new(side.node) };
-        return Ok(compare(Physical::I128, wide(left), wide(right)));
-    }
-    if let Some(common) = common_number(&left.data_type, &right.data_type) {
-        return Ok(compare(
-            physical(&common),
-            to_number(left, &common, expr),
-            to_number(right, &common, expr),
-        ));
-    }
-    let units = match (&left.data_type, &right.data_type) {
+/// The units of two times of the same kind.
+fn time_units(left: &DataType, right: &DataType) -> Option<(TimeUnit, TimeUnit)> {
+    use DataType::{Duration, Time32, Time64, Timestamp};
+    match (left, right) {
         (Timestamp(left, left_zone), Timestamp(right, right_zone))
             if left_zone.is_some() == right_zone.is_some() =>
         {
@@ -469,33 +436,55 @@ fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Ty
         (Duration(left), Duration(right)) => Some((*left, *right)),
         (Time32(left) | Time64(left), Time32(right) | Time64(right)) => Some((*left, *right)),
         _ => None,
+    }
+}
+
+/// What brings both sides to the finer of two units.
+fn unit_scale(left: TimeUnit, right: TimeUnit) -> Scale {
+    let unit = finer(left, right);
+    (units_in(left, unit), units_in(right, unit))
+}
+
+fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, PlanError> {
+    use DataType::{Boolean, Date32, Date64, Timestamp};
+    const DAY_MS: i128 = 86_400_000;
+    let nullable = left.nullable || right.nullable;
+    let compare = |on: Physical, left: Node, right: Node, scale: Scale| Typed {
+        node: Node::Compare { op, on, left: Box::new(left), right: Box::new(right), scale },
+        data_type: Boolean,
+        nullable,
+        literal: None,
     };
-    if let Some((left_unit, right_unit)) = units {
-        let unit = finer(left_unit, right_unit);
-        let long = |side: Typed| match side.data_type {
-            Time32(_) => {
-                Typed { node: Node::Widen { to: Physical::I64, input: Box::new(side.node) }, ..side }
-            }
-            _ => side,
-        };
-        let (left, right) =
-            (to_unit(long(left), left_unit, unit, expr), to_unit(long(right), right_unit, unit, expr));
-        return Ok(compare(Physical::I64, left, right));
+    // Times and dates of 32 bits are compared as 64.
+    let long = |side: Typed| match physical(&side.data_type) {
+        Physical::I64 => side.node,
+        _ => Node::Widen { to: Physical::I64, input: Box::new(side.node) },
+    };
+    let both = |test: fn(&DataType) -> bool| test(&left.data_type) && test(&right.data_type);
+    if both(is_string) || both(is_binary) {
+        return Ok(compare(Physical::View, left.node, right.node, UNSCALED));
+    }
+    if integer(&left.data_type).is_some()
+        && integer(&right.data_type).is_some()
+        && common_integer(&left.data_type, &right.data_type).is_none()
+    {
+        // uint64 with a signed type: 128 bits hold both.
+        let wide = |side: Typed| Node::Widen { to: Physical::I128, input: Box::new(side.node) };
+        return Ok(compare(Physical::I128, wide(left), wide(right), UNSCALED));
+    }
+    if let Some(common) = common_number(&left.data_type, &right.data_type) {
+        let scale = decimal_scale(&left.data_type, &right.data_type, &common);
+        return Ok(compare(physical(&common), to_number(left, &common), to_number(right, &common), scale));
+    }
+    if let Some((left_unit, right_unit)) = time_units(&left.data_type, &right.data_type) {
+        return Ok(compare(Physical::I64, long(left), long(right), unit_scale(left_unit, right_unit)));
     }
     match (&left.data_type, &right.data_type) {
         (left_type, right_type) if left_type == right_type && Physical::of(left_type).is_some() => {
-            Ok(compare(physical(left_type), left.node, right.node))
+            Ok(compare(physical(left_type), left.node, right.node, UNSCALED))
         }
-        (Date32, Date64) | (Date64, Date32) => {
-            let milliseconds = |side: Typed| match side.data_type {
-                Date32 => {
-                    let long = Node::Widen { to: Physical::I64, input: Box::new(side.node) };
-                    multiplied(long, Physical::I64, 86_400_000, &Date64, expr)
-                }
-                _ => side.node,
-            };
-            Ok(compare(Physical::I64, milliseconds(left), milliseconds(right)))
-        }
+        (Date32, Date64) => Ok(compare(Physical::I64, long(left), long(right), (DAY_MS, 1))),
+        (Date64, Date32) => Ok(compare(Physical::I64, long(left), long(right), (1, DAY_MS))),
         (Timestamp(..), Timestamp(..)) => {
             let hint = "; one side has a time zone and the other has none";
             Err(mismatch(expr, op, &left, &right, hint))
@@ -506,31 +495,35 @@ fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Ty
 
 fn arithmetic(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, PlanError> {
     let nullable = left.nullable || right.nullable;
-    let compute = |on: Physical, left: Node, right: Node, data_type: DataType| Typed {
+    let compute = |on: Physical, left: Node, right: Node, scale: Scale, data_type: DataType| Typed {
         node: Node::Arithmetic {
             op,
             on,
             left: Box::new(left),
             right: Box::new(right),
+            scale,
             label: label(expr, &data_type),
         },
         data_type,
         nullable,
         literal: None,
     };
-    if let Some(common) = common_number(&left.data_type, &right.data_type) {
-        if op == BinaryOp::Divide {
-            let double = DataType::Float64;
-            let (left, right) = (to_number(left, &double, expr), to_number(right, &double, expr));
-            return Ok(compute(Physical::F64, left, right, double));
-        }
-        let DataType::Decimal128(_, scale) = common else {
-            let (left, right) = (to_number(left, &common, expr), to_number(right, &common, expr));
-            return Ok(compute(physical(&common), left, right, common));
+    let common = common_number(&left.data_type, &right.data_type);
+    let integers = integer(&left.data_type).is_some() && integer(&right.data_type).is_some();
+    if op == BinaryOp::Divide && (common.is_some() || integers) {
+        let double = DataType::Float64;
+        let (left, right) = (to_number(left, &double), to_number(right, &double));
+        return Ok(compute(Physical::F64, left, right, UNSCALED, double));
+    }
+    if let Some(common) = common {
+        let DataType::Decimal128(precision, scale) = common else {
+            let (left, right) = (to_number(left, &common), to_number(right, &common));
+            return Ok(compute(physical(&common), left, right, UNSCALED, common));
         };
+        let factors = decimal_scale(&left.data_type, &right.data_type, &common);
         let (left_decimal, right_decimal) =
-            as_decimal(&left.data_type).zip(as_decimal(&right.data_type)).expect("checked");
-        match op {
+            as_decimal(&left.data_type).zip(as_decimal(&right.data_type)).expect("both meet as decimals");
+        let (data_type, factors) = match op {
             BinaryOp::Multiply => {
                 let scale = i16::from(left_decimal.1) + i16::from(right_decimal.1);
                 if scale.abs() > 38 {
@@ -538,59 +531,38 @@ fn arithmetic(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Ty
                     return Err(mismatch(expr, op, &left, &right, hint));
                 }
                 let precision = (left_decimal.0 + right_decimal.0 + 1).min(38);
-                let own = |side: Typed, scale| to_number(side, &DataType::Decimal128(38, scale), expr);
-                let (left, right) = (own(left, left_decimal.1), own(right, right_decimal.1));
-                return Ok(compute(
-                    Physical::I128,
-                    left,
-                    right,
-                    DataType::Decimal128(precision, scale as i8),
-                ));
+                (DataType::Decimal128(precision, scale as i8), UNSCALED)
             }
             BinaryOp::Add | BinaryOp::Subtract => {
-                let DataType::Decimal128(precision, _) = common else { unreachable!("common is a decimal") };
-                let data_type = DataType::Decimal128((precision + 1).min(38), scale);
-                let (left, right) = (to_number(left, &common, expr), to_number(right, &common, expr));
-                return Ok(compute(Physical::I128, left, right, data_type));
+                (DataType::Decimal128((precision + 1).min(38), scale), factors)
             }
             _ => return Err(mismatch(expr, op, &left, &right, "; decimals have +, -, * and /")),
-        }
+        };
+        let (left, right) = (to_number(left, &common), to_number(right, &common));
+        return Ok(compute(Physical::I128, left, right, factors, data_type));
     }
-    if integer(&left.data_type).is_some() && integer(&right.data_type).is_some() {
-        if op == BinaryOp::Divide {
-            let double = DataType::Float64;
-            let (left, right) = (to_number(left, &double, expr), to_number(right, &double, expr));
-            return Ok(compute(Physical::F64, left, right, double));
-        }
+    if integers {
         return Err(mismatch(expr, op, &left, &right, "; no integer type holds both"));
     }
     use DataType::{Duration, Timestamp};
-    let (unit, data_type) = match (op, &left.data_type, &right.data_type) {
-        (BinaryOp::Subtract, Timestamp(left, left_zone), Timestamp(right, right_zone))
-            if left_zone.is_some() == right_zone.is_some() =>
-        {
-            let unit = finer(*left, *right);
-            (unit, Duration(unit))
+    let (units, zone) = match (op, &left.data_type, &right.data_type) {
+        (BinaryOp::Subtract, Timestamp(..), Timestamp(..))
+        | (BinaryOp::Add | BinaryOp::Subtract, Duration(_), Duration(_)) => {
+            (time_units(&left.data_type, &right.data_type), None)
         }
         (BinaryOp::Add | BinaryOp::Subtract, Timestamp(left, zone), Duration(right)) => {
-            let unit = finer(*left, *right);
-            (unit, Timestamp(unit, zone.clone()))
+            (Some((*left, *right)), Some(zone.clone()))
         }
         (BinaryOp::Add, Duration(left), Timestamp(right, zone)) => {
-            let unit = finer(*left, *right);
-            (unit, Timestamp(unit, zone.clone()))
+            (Some((*left, *right)), Some(zone.clone()))
         }
-        (BinaryOp::Add | BinaryOp::Subtract, Duration(left), Duration(right)) => {
-            let unit = finer(*left, *right);
-            (unit, Duration(unit))
-        }
-        _ => return Err(mismatch(expr, op, &left, &right, "")),
+        _ => (None, None),
     };
-    let own_unit = |data_type: &DataType| match data_type {
-        Timestamp(unit, _) | Duration(unit) => *unit,
-        _ => unreachable!("both sides are times"),
+    let Some((left_unit, right_unit)) = units else {
+        return Err(mismatch(expr, op, &left, &right, ""));
     };
-    let (left_unit, right_unit) = (own_unit(&left.data_type), own_unit(&right.data_type));
-    let (left, right) = (to_unit(left, left_unit, unit, expr), to_unit(right, right_unit, unit, expr));
-    Ok(compute(Physical::I64, left, right, data_type))
+    let unit = finer(left_unit, right_unit);
+    // A time moved by a duration is a time; a distance between times is a duration.
+    let data_type = zone.map_or(Duration(unit), |zone| Timestamp(unit, zone));
+    Ok(compute(Physical::I64, left.node, right.node, unit_scale(left_unit, right_unit), data_type))
 }

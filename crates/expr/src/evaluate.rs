@@ -12,6 +12,7 @@ use crate::conversion::{decimal_to_f64, widen};
 use crate::expr::BinaryOp;
 use crate::logic::logic;
 use crate::operand::Operand;
+use crate::scaled::{self, Scale, UNSCALED};
 
 /// What a step of an expression came to.
 enum Value<'a> {
@@ -149,14 +150,14 @@ impl<'a> Evaluator<'a> {
             Node::Slot(slot) => Ok(Value::Borrowed(self.run.column(*slot))),
             Node::Constant(column) => Ok(Value::Same(column)),
             Node::Null => Ok(Value::Null),
-            Node::Arithmetic { op, on, left, right, label } => {
+            Node::Arithmetic { op, on, left, right, scale, label } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(*on, left, right, |evaluator, left, right, out| {
                     let rows = evaluator.rows();
-                    with_number!(*on, T => compute::<T>(*op, left, right, rows, out, label))
+                    with_number!(*on, T => compute::<T>(*op, left, right, *scale, rows, out, label))
                 })
             }
-            Node::Compare { op, on, left, right } => {
+            Node::Compare { op, on, left, right, scale } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(Physical::U8, left, right, |evaluator, left, right, out| {
                     let rows = evaluator.rows();
@@ -164,6 +165,8 @@ impl<'a> Evaluator<'a> {
                     if *on == Physical::View {
                         let mask = out.mask().map(<[u8]>::to_vec);
                         compare_views(*op, left.views(), right.views(), mask.as_deref(), rows, out.refill());
+                    } else if *scale != UNSCALED {
+                        compare_scaled(*op, *on, left, right, *scale, rows, out);
                     } else {
                         with_number!(*on, T => compare_numbers::<T>(*op, left, right, rows, out));
                     }
@@ -295,10 +298,47 @@ fn compare_numbers<T: Ordered>(
     compare::<T>(op, left.operand(), right.operand(), rows, out.refill());
 }
 
+fn compare_scaled(
+    op: BinaryOp,
+    on: Physical,
+    left: &Value<'_>,
+    right: &Value<'_>,
+    scale: Scale,
+    rows: usize,
+    out: &mut ColumnBuf,
+) {
+    match on {
+        Physical::I64 => {
+            scaled::compare::<i64>(op, left.operand(), right.operand(), scale, rows, out.refill())
+        }
+        _ => scaled::compare::<i128>(op, left.operand(), right.operand(), scale, rows, out.refill()),
+    }
+}
+
+/// Arithmetic on operands in different units; both are stored as `T`.
+fn arithmetic_scaled<T: Number>(
+    op: BinaryOp,
+    (left, right): (&Value<'_>, &Value<'_>),
+    scale: Scale,
+    valid: Option<&[u8]>,
+    rows: usize,
+    out: &mut ColumnBuf,
+) -> Result<(), usize> {
+    match T::PHYSICAL {
+        Physical::I64 => {
+            scaled::arithmetic::<i64>(op, left.operand(), right.operand(), scale, valid, rows, out.refill())
+        }
+        _ => {
+            scaled::arithmetic::<i128>(op, left.operand(), right.operand(), scale, valid, rows, out.refill())
+        }
+    }
+}
+
 fn compute<T: Number>(
     op: BinaryOp,
     left: &Value<'_>,
     right: &Value<'_>,
+    scale: Scale,
     rows: usize,
     out: &mut ColumnBuf,
     label: &Label,
@@ -309,7 +349,12 @@ fn compute<T: Number>(
         _ => None,
     };
     let valid = joined.as_deref().or(left.valid()).or(right.valid());
-    if let Err(row) = arithmetic(op, a, b, valid, rows, out.refill()) {
+    let computed = if scale == UNSCALED {
+        arithmetic(op, a, b, valid, rows, out.refill())
+    } else {
+        arithmetic_scaled::<T>(op, (left, right), scale, valid, rows, out)
+    };
+    if let Err(row) = computed {
         let (a, b) = (a.at(row), b.at(row));
         let values = format!("{a:?} {} {b:?}", op.symbol());
         let expression = label.text.clone();

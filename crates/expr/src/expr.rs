@@ -1,7 +1,7 @@
 //! Expressions as users write them.
 //!
-//! E1. No tree is deeper than [`MAX_DEPTH`]: the constructors refuse it, so that everything else may
-//!     walk a tree by recursion.
+//! E1. No tree is deeper than [`MAX_DEPTH`] or has more than [`MAX_NODES`] nodes, counted as often as
+//!     they occur: the constructors refuse it, so that everything else may walk a tree by recursion.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,10 @@ use penstock_types::PlanError;
 use crate::literal::Literal;
 
 /// Deepest nesting of an expression.
-pub const MAX_DEPTH: u16 = 256;
+pub const MAX_DEPTH: u16 = 128;
+/// Most nodes of an expression. Clones share their nodes, so that a few lines of code can ask for more
+/// than any machine could walk.
+pub const MAX_NODES: u32 = 1 << 16;
 
 /// An operator between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,44 +124,49 @@ pub enum Kind {
 pub struct Expr {
     kind: Arc<Kind>,
     depth: u16,
+    nodes: u32,
 }
 
 impl Expr {
-    fn new(kind: Kind, below: u16) -> Result<Self, PlanError> {
-        if below >= MAX_DEPTH {
+    fn new(kind: Kind, below: u16, nodes: u32) -> Result<Self, PlanError> {
+        if below >= MAX_DEPTH || nodes >= MAX_NODES {
             return Err(PlanError::Invalid(format!(
-                "an expression is nested more than {MAX_DEPTH} deep; split it with with_columns(), or pass several predicates to filter()"
+                "an expression is nested more than {MAX_DEPTH} deep, or has more than {MAX_NODES} parts; compute parts of it with with_columns() first, or pass several predicates to filter() in turn"
             )));
         }
-        Ok(Self { kind: Arc::new(kind), depth: below + 1 })
+        Ok(Self { kind: Arc::new(kind), depth: below + 1, nodes: nodes + 1 })
+    }
+
+    fn leaf(kind: Kind) -> Self {
+        Self { kind: Arc::new(kind), depth: 1, nodes: 1 }
     }
 
     /// The column of that name.
     pub fn column(name: impl Into<String>) -> Self {
-        Self { kind: Arc::new(Kind::Column(name.into())), depth: 1 }
+        Self::leaf(Kind::Column(name.into()))
     }
 
     /// A value.
     pub fn literal(value: Literal) -> Self {
-        Self { kind: Arc::new(Kind::Literal(value)), depth: 1 }
+        Self::leaf(Kind::Literal(value))
     }
 
     /// `self op other`.
     pub fn binary(self, op: BinaryOp, other: Self) -> Result<Self, PlanError> {
-        let depth = self.depth.max(other.depth);
-        Self::new(Kind::Binary(op, self, other), depth)
+        let (depth, nodes) = (self.depth.max(other.depth), self.nodes.saturating_add(other.nodes));
+        Self::new(Kind::Binary(op, self, other), depth, nodes)
     }
 
     /// `op self`.
     pub fn unary(self, op: UnaryOp) -> Result<Self, PlanError> {
-        let depth = self.depth;
-        Self::new(Kind::Unary(op, self), depth)
+        let (depth, nodes) = (self.depth, self.nodes);
+        Self::new(Kind::Unary(op, self), depth, nodes)
     }
 
     /// The same expression under another name.
     pub fn alias(self, name: impl Into<String>) -> Result<Self, PlanError> {
-        let depth = self.depth;
-        Self::new(Kind::Alias(self, name.into()), depth)
+        let (depth, nodes) = (self.depth, self.nodes);
+        Self::new(Kind::Alias(self, name.into()), depth, nodes)
     }
 
     /// What stands at the root.

@@ -21,8 +21,9 @@ pub mod literal;
 pub mod logic;
 mod operand;
 pub mod postfix;
+mod scaled;
 mod typing;
 
 pub use compile::{Expression, Scope, compile};
-pub use expr::{BinaryOp, Expr, MAX_DEPTH, UnaryOp};
+pub use expr::{BinaryOp, Expr, MAX_DEPTH, MAX_NODES, UnaryOp};
 pub use literal::Literal;

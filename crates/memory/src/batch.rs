@@ -131,7 +131,8 @@ impl SourceColumns {
                     array.logical_null_count()
                 )));
             }
-            columns.push(if *read {
+            // No row is read from an empty batch, and a slice without rows need not pass validation.
+            columns.push(if *read && batch.num_rows() > 0 {
                 open_column(array).map_err(|error| {
                     fail(format!("column \"{}\" is not valid Arrow data: {error}", field.name()))
                 })?
@@ -282,7 +283,7 @@ impl Batch {
 
     /// Turns the rows of a run into a column of the engine's own form.
     ///
-    /// `into` must have the storage type of the column.
+    /// `into` must have the storage type of the column. Nothing can be loaded from a batch without rows.
     pub fn load(&self, column: usize, start: usize, len: usize, rows: Rows<'_>, into: &mut ColumnBuf) {
         match &self.columns[column] {
             Source::Unread => unreachable!("the plan reads only the columns it asked for"),
@@ -332,6 +333,9 @@ impl Batch {
                     .expect("a validated dictionary decodes to its own value type");
                 let values = open_column(&values).expect("arrow's kernels give valid data");
                 Self { columns: vec![values], rows: len }.load(0, 0, len, rows, into);
+                // A null may stand among the indices or among the values; arrow's kernel sees only the former
+                // when it decodes to views.
+                load_mask(array.logical_nulls().as_ref(), start, len, rows, into);
             }
         }
     }

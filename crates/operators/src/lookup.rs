@@ -39,7 +39,9 @@ pub struct DuplicateKey {
 
 fn load(batch: &Batch, column: usize, physical: Physical) -> ColumnBuf {
     let mut loaded = ColumnBuf::new(physical);
-    batch.load(column, 0, batch.rows(), Rows::All, &mut loaded);
+    if batch.rows() > 0 {
+        batch.load(column, 0, batch.rows(), Rows::All, &mut loaded);
+    }
     loaded
 }
 

@@ -170,7 +170,8 @@ impl Compiler {
     }
 }
 
-pub(super) fn compile(plan: &Plan) -> Result<Pipeline, PlanError> {
+/// `rows` is the number of rows per run; without it the width of the rows decides.
+pub(super) fn compile(plan: &Plan, rows: Option<usize>) -> Result<Pipeline, PlanError> {
     let (first, steps) = plan.steps().split_first().expect("a plan starts with a stream");
     let Step::Stream { schema, time, delay } = &**first else {
         unreachable!("a plan starts with a stream");
@@ -207,15 +208,16 @@ pub(super) fn compile(plan: &Plan) -> Result<Pipeline, PlanError> {
     // Column pruning: a column of the source that nobody reads is never converted.
     let read = (0..schema.fields().len()).map(|column| done[0].read.contains(&column)).collect();
     let columns = SourceColumns::new(Arc::clone(schema), read);
-    let rows = rows_per_run(columns.row_width());
-    let source = Source::new(columns, clock, rows);
+    let room = |width: usize| rows.unwrap_or_else(|| rows_per_run(width));
+    let source_rows = room(columns.row_width());
+    let source = Source::new(columns, clock, source_rows);
     let chains = done
         .into_iter()
         .zip(ends)
         .map(|(building, end)| {
             let width =
                 building.schema.fields().iter().map(|field| physical(field.data_type()).width()).sum();
-            building.finish(end, rows_per_run(width))
+            building.finish(end, room(width))
         })
         .collect();
     Ok(Pipeline { source, chains, tick: plan.tick(), schema: Arc::clone(plan.schema()) })

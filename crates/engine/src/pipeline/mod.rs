@@ -31,7 +31,12 @@ pub struct Pipeline {
 impl Pipeline {
     /// Compiles a plan.
     pub fn new(plan: &Plan) -> Result<Self, PlanError> {
-        compile::compile(plan)
+        compile::compile(plan, None)
+    }
+
+    /// Compiles a plan with so many rows per run, for measurements and tests; at least one.
+    pub fn with_rows_per_run(plan: &Plan, rows: usize) -> Result<Self, PlanError> {
+        compile::compile(plan, Some(rows.max(1)))
     }
 
     /// Takes a batch in, run by run. Gives up between two runs once `stop` is set.

@@ -1,0 +1,75 @@
+//! YSB in memory: the engine beside a hand-fused loop over the same columns, in one run.
+//!
+//! `cargo bench -p penstock-benches --bench ysb`; rows by `PENSTOCK_BENCH_ROWS` (20 million, 1.1 GB), rounds by
+//! `PENSTOCK_BENCH_ROUNDS`.
+
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use penstock_benches::fused::count_views;
+use penstock_benches::query::{run, window_counts, ysb_plan};
+use penstock_benches::report::{Comparison, DEFAULT_ROUNDS};
+use penstock_engine::job::Pushed;
+use penstock_engine::{Job, Output, Pipeline, Plan};
+use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
+
+const SEED: u64 = 7;
+const BATCH_ROWS: u64 = 65_536;
+const RUN_ROWS: [usize; 6] = [512, 1_024, 2_048, 4_096, 8_192, 16_384];
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok()).unwrap_or(default)
+}
+
+/// The plan on a worker thread, fed through the queue, as a user of the library runs it.
+fn run_as_job(plan: &Plan, batches: &[RecordBatch]) -> Output {
+    let pipeline = Pipeline::new(plan).expect("the plan is valid");
+    let (mut feed, job) = Job::start(pipeline).expect("a thread can be started");
+    for batch in batches {
+        let mut waiting = batch.clone();
+        loop {
+            match feed.push(waiting, Duration::from_secs(1)) {
+                Pushed::Taken => break,
+                Pushed::Full(back) => waiting = back,
+                Pushed::Ended => panic!("the data fits the plan"),
+            }
+        }
+    }
+    drop(feed);
+    job.join().expect("the data fits the plan")
+}
+
+fn main() {
+    let rows = setting("PENSTOCK_BENCH_ROWS", 20_000_000);
+    let rounds = setting("PENSTOCK_BENCH_ROUNDS", DEFAULT_ROUNDS as u64) as usize;
+    let generator =
+        Ysb::new(Options { seed: SEED, ..Options::default() }).expect("the options are within bounds");
+    let batches: Vec<RecordBatch> =
+        generator.batches(0..rows, BATCH_ROWS).expect("the range is valid").collect();
+    let campaigns = campaign_of_ads(SEED);
+    let plan = ysb_plan(SEED).expect("the plan is valid");
+    let pipeline = || Pipeline::new(&plan).expect("the plan is valid");
+    assert_eq!(
+        window_counts(&run(pipeline(), &batches)),
+        count_views(&batches, &campaigns),
+        "the contenders must compute the same"
+    );
+
+    println!("\nYSB, {rows} rows in memory, one worker, {rounds} rounds");
+    let comparison = Comparison::new(rows)
+        .rounds(rounds)
+        .contender("hand-fused loop", || count_views(&batches, &campaigns))
+        .contender("engine", || run(pipeline(), &batches))
+        .contender("engine, fed by another thread", || run_as_job(&plan, &batches));
+    println!("{}", comparison.run());
+
+    println!("rows per run");
+    let mut sweep = Comparison::new(rows).rounds(rounds).contender("default", || run(pipeline(), &batches));
+    for run_rows in RUN_ROWS {
+        let (plan, batches) = (&plan, &batches);
+        sweep = sweep.contender(run_rows.to_string(), move || {
+            run(Pipeline::with_rows_per_run(plan, run_rows).expect("the plan is valid"), batches)
+        });
+    }
+    println!("{}", sweep.run());
+}

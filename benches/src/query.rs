@@ -1,0 +1,76 @@
+//! YSB as a plan of the engine: the query that the hand-fused loop computes.
+
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, TimestampMillisecondType};
+use penstock_engine::{Aggregate, Output, Pipeline, Plan};
+use penstock_expr::{BinaryOp, Expr, Literal};
+use penstock_operators::LookupKind;
+use penstock_operators::aggregates::AggregateKind;
+use penstock_types::{PlanError, Span};
+use penstock_workloads::ysb;
+
+use crate::fused::{WINDOW_MS, WindowCount};
+
+/// Filter views, keep two columns, look the campaign up, count per campaign in 10 s windows.
+pub fn ysb_plan(seed: u64) -> Result<Plan, PlanError> {
+    let is_view =
+        Expr::column("event_type").binary(BinaryOp::Equal, Expr::literal(Literal::Int(ysb::VIEW.into())))?;
+    let views = Aggregate { kind: AggregateKind::Count, input: None, name: Some("views".to_owned()) };
+    Plan::stream(&ysb::schema(), Some("event_time"), "2s".parse()?)?
+        .filter(is_view)?
+        .select(vec![Expr::column("ad_id"), Expr::column("event_time")])?
+        .lookup(&ysb::campaigns(seed), vec!["ad_id".to_owned()], LookupKind::Inner)?
+        .tumbling(Span::Ticks(WINDOW_MS), vec![Expr::column("campaign_id")], vec![views])
+}
+
+/// Runs a pipeline over batches on this thread.
+///
+/// # Panics
+/// When the run fails: the data of a bench fits its plan.
+pub fn run(mut pipeline: Pipeline, batches: &[RecordBatch]) -> Output {
+    let stop = AtomicBool::new(false);
+    for batch in batches {
+        pipeline.push(batch, &stop).expect("the data fits the plan");
+    }
+    pipeline.finish().expect("the data fits the plan")
+}
+
+/// The result in the form of the hand-fused loop's, sorted.
+pub fn window_counts(output: &Output) -> Vec<WindowCount> {
+    let mut counts: Vec<WindowCount> = Vec::new();
+    for batch in &output.batches {
+        let starts = batch.column(0).as_primitive::<TimestampMillisecondType>().values();
+        let campaigns = batch.column(2).as_primitive::<Int64Type>().values();
+        let views = batch.column(3).as_primitive::<Int64Type>().values();
+        counts.extend(
+            starts
+                .iter()
+                .zip(campaigns)
+                .zip(views)
+                .map(|((start, campaign), views)| (*start, *campaign, *views)),
+        );
+    }
+    counts.sort_unstable();
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fused::count_views;
+    use penstock_workloads::ysb::{Options, Ysb};
+
+    #[test]
+    fn engine_and_fused_loop_agree() {
+        for (seed, out_of_order_ms) in [(7, 0), (8, 50)] {
+            let options = Options { seed, out_of_order_ms, rate: 10_000, ..Options::default() };
+            let batches: Vec<RecordBatch> =
+                Ysb::new(options).unwrap().batches(0..300_000, 7_000).unwrap().collect();
+            let output = run(Pipeline::new(&ysb_plan(seed).unwrap()).unwrap(), &batches);
+            assert_eq!(window_counts(&output), count_views(&batches, &ysb::campaign_of_ads(seed)));
+        }
+    }
+}
