@@ -119,6 +119,8 @@ macro_rules! with_number {
     };
 }
 
+pub(crate) use with_number;
+
 impl<'a> Evaluator<'a> {
     fn rows(&self) -> usize {
         self.run.len()

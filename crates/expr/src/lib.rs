@@ -6,7 +6,7 @@
 //!
 //! - [`expr`], [`literal`], [`postfix`]: the tree, its literals, its serialised form
 //! - [`compile`]: names to slots, types settled, conversions put in
-//! - [`evaluate`]: a compiled expression over a run
+//! - [`evaluate`], [`selection`]: a compiled expression over a run, as a column or as the rows that pass
 //! - [`arithmetic`], [`comparison`], [`logic`], [`conversion`]: the kernels
 
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ pub mod logic;
 mod operand;
 pub mod postfix;
 mod scaled;
+pub mod selection;
 mod typing;
 
 pub use compile::{Expression, Scope, compile};

@@ -11,6 +11,8 @@
 //! - [`run`]: slots, and the selections that filters leave behind
 //! - [`export`]: columns of runs back into Arrow batches
 
+#![forbid(unsafe_code)]
+
 pub mod batch;
 pub mod column;
 pub mod export;

@@ -43,6 +43,7 @@ pub struct Run {
     spare_selections: Vec<Vec<u32>>,
     spare: Vec<ColumnBuf>,
     len: usize,
+    range: Option<(SlotId, (i64, i64))>,
 }
 
 impl Run {
@@ -99,6 +100,17 @@ impl Run {
         }
         self.base_len = len;
         self.len = len;
+        self.range = None;
+    }
+
+    /// Notes that every value in the slot lies within `range`, both ends included, in this run.
+    pub fn note_range(&mut self, slot: SlotId, range: (i64, i64)) {
+        self.range = Some((slot, range));
+    }
+
+    /// A range that every value in the slot lies within, when one was noted. Filters do not widen it.
+    pub fn range_of(&self, slot: SlotId) -> Option<(i64, i64)> {
+        self.range.filter(|(noted, _)| *noted == slot).map(|(_, range)| range)
     }
 
     /// Rows that are left.

@@ -70,8 +70,7 @@ pub struct WindowAggregate {
 impl WindowAggregate {
     /// An operator without state.
     pub fn new(windows: Tumbling, columns: WindowColumns, factories: Vec<AccumulatorFactory>) -> Self {
-        let mut read = vec![columns.time];
-        read.extend(columns.keys.iter().map(|(slot, _)| *slot));
+        let mut read: Vec<SlotId> = columns.keys.iter().map(|(slot, _)| *slot).collect();
         read.extend(columns.inputs.iter().flatten());
         Self {
             windows,
@@ -86,7 +85,7 @@ impl WindowAggregate {
         }
     }
 
-    /// The slots it reads, the watermark's aside.
+    /// The slots it reads in every run: keys and inputs.
     pub fn reads(&self) -> &[SlotId] {
         &self.read
     }
@@ -105,17 +104,29 @@ impl WindowAggregate {
             return;
         }
         run.ready(&self.read);
-        let times = run.column(self.columns.time).fixed::<i64>();
-        let (earliest, latest) = min_max(times).expect("the run has rows");
-        let index = self.windows.index(earliest);
-        if index == self.windows.index(latest) {
-            let keys: Vec<Column<'_>> = self.columns.keys.iter().map(|(slot, _)| run.column(*slot)).collect();
-            let inputs: Vec<Option<Column<'_>>> =
-                self.columns.inputs.iter().map(|slot| slot.map(|slot| run.column(slot))).collect();
-            self.update(index, &keys, &inputs, run.len());
-        } else {
-            self.consume_by_window(run);
+        match self.common_window(run) {
+            Some(index) => {
+                let keys: Vec<Column<'_>> =
+                    self.columns.keys.iter().map(|(slot, _)| run.column(*slot)).collect();
+                let inputs: Vec<Option<Column<'_>>> =
+                    self.columns.inputs.iter().map(|slot| slot.map(|slot| run.column(slot))).collect();
+                self.update(index, &keys, &inputs, run.len());
+            }
+            None => self.consume_by_window(run),
         }
+    }
+
+    /// The window that all rows of the run lie in, if they do. Times are read only where the range that
+    /// the source noted does not tell.
+    fn common_window(&self, run: &mut Run) -> Option<i64> {
+        let of_range = |(earliest, latest): (i64, i64)| {
+            let index = self.windows.index(earliest);
+            (index == self.windows.index(latest)).then_some(index)
+        };
+        run.range_of(self.columns.time).and_then(of_range).or_else(|| {
+            run.ready(&[self.columns.time]);
+            min_max(run.column(self.columns.time).fixed()).and_then(of_range)
+        })
     }
 
     /// Takes late rows out of the run (W1).

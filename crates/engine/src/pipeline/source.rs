@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use penstock_memory::{Column, Physical, Run, SlotId, SourceColumns, Values};
 use penstock_progress::BoundedDelay;
+use penstock_progress::watermark::min_max;
 use penstock_scheduler::Profile;
 
 use crate::error::RunError;
@@ -94,7 +95,10 @@ impl Clock {
             run.put(self.slot, wide);
         }
         let times = run.column(self.slot).fixed::<i64>();
-        if self.progress.observe(times, before) {
+        let Some(range) = min_max(times) else { return };
+        let behind = self.progress.observe(times, range, before);
+        run.note_range(self.slot, range);
+        if behind {
             let mut marks = run.scratch(Physical::I64);
             std::mem::swap(marks.refill(), before);
             run.put(self.watermark_slot, marks);

@@ -19,12 +19,14 @@ use super::{Aggregate, Plan, Step};
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Document {
     penstock_plan: u32,
     steps: Vec<StepText>,
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct FieldText {
     name: String,
     #[serde(rename = "type")]
@@ -33,6 +35,7 @@ struct FieldText {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct AggregateText {
     kind: String,
     input: Option<Expr>,

@@ -201,12 +201,14 @@ impl TableStep {
 
 /// A table as text.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PortableTable {
     rows: usize,
     columns: Vec<PortableColumn>,
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct PortableColumn {
     name: String,
     #[serde(rename = "type")]

@@ -97,64 +97,60 @@ impl IntegerKeys {
         self.keys.is_empty()
     }
 
-    /// Appends the id of each row's key.
+    /// Appends the id of each row's key; new keys get new ids.
     pub fn insert(&mut self, column: Column<'_>, ids: &mut Vec<u32>) {
-        with_integers!(column.values, values => {
-            match column.valid {
-                None => self.insert_valid(values.len(), || values.iter().map(|&key| key.bits()), ids),
-                Some(mask) => {
-                    let keys = || values.iter().zip(mask).filter(|(_, valid)| **valid != 0).map(|(&key, _)| key.bits());
-                    let mut valid_ids = Vec::new();
-                    self.insert_valid(values.len(), keys, &mut valid_ids);
-                    if mask.contains(&0) && self.null.is_none() {
-                        self.null = Some(self.keys.len() as u32);
-                        self.keys.push(0);
-                    }
-                    let null = self.null.unwrap_or(MISSING);
-                    let mut valid_ids = valid_ids.into_iter();
-                    ids.extend(mask.iter().map(|&valid| {
-                        if valid == 0 { null } else { valid_ids.next().expect("one id per valid row") }
-                    }));
-                }
-            }
-        });
+        let start = ids.len();
+        self.find(column, ids);
+        // Mostly every key is known already, and this scan is all there is to it.
+        if ids[start..].contains(&MISSING) {
+            with_integers!(column.values, values => self.insert_missing(values, column.valid, &mut ids[start..]));
+        }
     }
 
-    fn insert_valid<I: Iterator<Item = i64>>(
-        &mut self,
-        rows: usize,
-        values: impl Fn() -> I,
-        ids: &mut Vec<u32>,
-    ) {
-        let Some((smallest, largest)) = values().fold(None, |range: Option<(i64, i64)>, key| {
+    fn insert_missing<T: KeyBits>(&mut self, values: &[T], valid: Option<&[u8]>, ids: &mut [u32]) {
+        let is_valid = |row: usize| valid.is_none_or(|mask| mask[row] != 0);
+        let missing = || (0..ids.len()).filter(|&row| ids[row] == MISSING && is_valid(row));
+        let range = missing().map(|row| values[row].bits()).fold(None, |range: Option<(i64, i64)>, key| {
             Some(range.map_or((key, key), |(smallest, largest)| (smallest.min(key), largest.max(key))))
-        }) else {
-            return;
-        };
-        self.cover(smallest, largest, rows);
-        let keys = &mut self.keys;
+        });
+        if let Some((smallest, largest)) = range {
+            self.cover(smallest, largest, values.len());
+        }
+        for row in 0..ids.len() {
+            if ids[row] == MISSING {
+                ids[row] =
+                    if is_valid(row) { self.insert_one(values[row].bits()) } else { self.insert_null() };
+            }
+        }
+    }
+
+    fn insert_null(&mut self) -> u32 {
+        *self.null.get_or_insert_with(|| {
+            self.keys.push(0);
+            self.keys.len() as u32 - 1
+        })
+    }
+
+    fn insert_one(&mut self, key: i64) -> u32 {
+        let (keys, hasher, null) = (&mut self.keys, &self.hasher, self.null);
         match &mut self.places {
-            Places::Dense { lowest, table } => ids.extend(values().map(|key| {
+            Places::Dense { lowest, table } => {
                 let place = &mut table[key.wrapping_sub(*lowest) as usize];
                 if *place == 0 {
                     keys.push(key);
                     *place = keys.len() as u32;
                 }
                 *place - 1
-            })),
+            }
             Places::Hashed(table) => {
-                let hasher = &self.hasher;
-                let null = self.null;
-                ids.extend(values().map(|key| {
-                    let same = |&id: &u32| keys[id as usize] == key && Some(id) != null;
-                    if let Some(&id) = table.find(hasher.hash_one(key), same) {
-                        return id;
-                    }
-                    let id = keys.len() as u32;
-                    keys.push(key);
-                    table.insert_unique(hasher.hash_one(key), id, |&id| hasher.hash_one(keys[id as usize]));
-                    id
-                }));
+                let hash = hasher.hash_one(key);
+                if let Some(&id) = table.find(hash, |&id| keys[id as usize] == key && Some(id) != null) {
+                    return id;
+                }
+                let id = keys.len() as u32;
+                keys.push(key);
+                table.insert_unique(hash, id, |&id| hasher.hash_one(keys[id as usize]));
+                id
             }
         }
     }
@@ -201,7 +197,7 @@ impl IntegerKeys {
             })),
             Places::Hashed(table) => ids.extend(values.iter().map(|&key| {
                 let key = key.bits();
-                let same = |&id: &u32| self.keys[id as usize] == key;
+                let same = |&id: &u32| self.keys[id as usize] == key && Some(id) != self.null;
                 table.find(self.hasher.hash_one(key), same).copied().unwrap_or(MISSING)
             })),
         });

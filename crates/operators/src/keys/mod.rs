@@ -1,7 +1,7 @@
 //! Keys to dense ids, once per run.
 //!
-//! Equal keys get equal ids, counted from 0 in the order in which keys were first seen. Null is a
-//! key like any other; NaN equals NaN; -0.0 equals 0.0.
+//! Equal keys get equal ids, and ids are counted from 0 without gaps, in the order in which keys are
+//! first seen. Null is a key like any other; NaN equals NaN; -0.0 equals 0.0.
 //!
 //! - [`integers`]: one column of integers, times or bools; a table without hashing while the range is small
 //! - [`encoded`]: everything else, by the bytes of the row

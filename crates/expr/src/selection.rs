@@ -1,0 +1,109 @@
+//! From a predicate to the rows that pass it.
+//!
+//! A comparison of a column with a constant, the most common filter, goes straight from values to row
+//! numbers; every other predicate is computed as a column of bools first.
+
+use penstock_memory::{Column, ColumnBuf, Physical, Run};
+use penstock_types::ComputeError;
+
+use crate::comparison::Ordered;
+use crate::compile::{Expression, Node};
+use crate::evaluate::with_number;
+use crate::expr::BinaryOp;
+use crate::scaled::UNSCALED;
+
+/// Rows that are looked at together; a power of two.
+const STRIDE: usize = 64;
+
+/// Appends the numbers of the rows for which `holds` is true, without a branch per row.
+#[inline]
+fn select_where<T: Copy>(values: &[T], rows: &mut Vec<u32>, holds: impl Fn(T) -> bool) {
+    let mut start = 0;
+    for stride in values.chunks(STRIDE) {
+        // Every row number is written, and the place moves on only past those that are kept.
+        let mut kept = [0_u32; STRIDE];
+        let mut count = 0;
+        for (row, &value) in (start..).zip(stride) {
+            kept[count % STRIDE] = row;
+            count += usize::from(holds(value));
+        }
+        rows.extend_from_slice(&kept[..count]);
+        start += STRIDE as u32;
+    }
+}
+
+fn select_compared<T: Ordered>(op: BinaryOp, values: &[T], constant: T, rows: &mut Vec<u32>) {
+    match op {
+        BinaryOp::Equal => select_where(values, rows, |value| T::same(value, constant)),
+        BinaryOp::NotEqual => select_where(values, rows, |value| !T::same(value, constant)),
+        BinaryOp::Less => select_where(values, rows, |value| T::before(value, constant)),
+        BinaryOp::LessEqual => select_where(values, rows, |value| !T::before(constant, value)),
+        BinaryOp::Greater => select_where(values, rows, |value| T::before(constant, value)),
+        _ => select_where(values, rows, |value| !T::before(value, constant)),
+    }
+}
+
+fn select_true(column: Column<'_>, rows: &mut Vec<u32>) {
+    let holds = column.fixed::<u8>();
+    match column.valid {
+        None => select_where(holds, rows, |holds| holds != 0),
+        Some(valid) => {
+            let known: Vec<u8> = holds.iter().zip(valid).map(|(holds, valid)| holds & valid).collect();
+            select_where(&known, rows, |holds| holds != 0);
+        }
+    }
+}
+
+impl Expression {
+    /// The column and the constant, when this is a comparison of the two that nothing stands in the way of.
+    fn simple_comparison<'a>(
+        &'a self,
+        run: &'a Run,
+    ) -> Option<(BinaryOp, Physical, Column<'a>, &'a ColumnBuf)> {
+        let Node::Compare { op, on, left, right, scale: UNSCALED } = &self.root else { return None };
+        let (Node::Slot(slot), Node::Constant(constant)) = (&**left, &**right) else { return None };
+        let column = run.column(*slot);
+        (*on != Physical::View && column.valid.is_none()).then_some((*op, *on, column, constant))
+    }
+
+    /// Appends the numbers of the rows for which this predicate, a bool, is true. Null is not.
+    pub fn select(&self, run: &mut Run, rows: &mut Vec<u32>) -> Result<(), ComputeError> {
+        run.ready(self.slots());
+        if let Some((op, on, column, constant)) = self.simple_comparison(run) {
+            with_number!(on, T => {
+                select_compared::<T>(op, column.fixed(), constant.as_column().fixed::<T>()[0], rows);
+            });
+            return Ok(());
+        }
+        let holds = self.evaluate(run)?;
+        select_true(holds.as_column(), rows);
+        run.give_back(holds);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn selects_what_holds(values in prop::collection::vec(-3_i64..3, 0..200), constant in -3_i64..3) {
+            for (op, holds) in [
+                (BinaryOp::Equal, i64::eq as fn(&i64, &i64) -> bool),
+                (BinaryOp::NotEqual, i64::ne),
+                (BinaryOp::Less, i64::lt),
+                (BinaryOp::LessEqual, i64::le),
+                (BinaryOp::Greater, i64::gt),
+                (BinaryOp::GreaterEqual, i64::ge),
+            ] {
+                let mut rows = Vec::new();
+                select_compared(op, &values, constant, &mut rows);
+                let expected: Vec<u32> =
+                    (0..values.len() as u32).filter(|&row| holds(&values[row as usize], &constant)).collect();
+                prop_assert_eq!(rows, expected);
+            }
+        }
+    }
+}
