@@ -62,7 +62,9 @@ impl Feed {
 
 struct Shared {
     stop: AtomicBool,
-    ended: Gate,
+    /// Set once the worker has its result; whoever waits looks here, and sleeps at the gate.
+    ended: AtomicBool,
+    end: Gate,
 }
 
 /// A pipeline at work.
@@ -98,7 +100,11 @@ impl Job {
     /// Starts a worker on `pipeline`.
     pub fn start(pipeline: Pipeline) -> std::io::Result<(Feed, Self)> {
         let (producer, consumer) = ring(FEED_BATCHES);
-        let shared = Arc::new(Shared { stop: AtomicBool::new(false), ended: Gate::new() });
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            end: Gate::new(),
+        });
         let theirs = Arc::clone(&shared);
         let worker = thread::Builder::new()
             .name("penstock-worker".to_owned())
@@ -106,7 +112,8 @@ impl Job {
             .spawn(move || {
                 let result = catch_unwind(AssertUnwindSafe(|| work(pipeline, consumer, &theirs.stop)))
                     .unwrap_or_else(|panic| Err(RunError::Panicked(panic_text(&*panic))));
-                theirs.ended.signal();
+                theirs.ended.store(true, Ordering::Release);
+                theirs.end.signal();
                 result
             })?;
         Ok((Feed { producer }, Self { shared, worker: Some(worker) }))
@@ -114,11 +121,11 @@ impl Job {
 
     /// Waits until the worker has ended, or `timeout` is over. Whether it has ended.
     pub fn wait(&self, timeout: Duration) -> bool {
-        self.is_ended() || self.shared.ended.wait(timeout) || self.is_ended()
-    }
-
-    fn is_ended(&self) -> bool {
-        self.worker.as_ref().is_none_or(JoinHandle::is_finished)
+        let ended = || self.shared.ended.load(Ordering::Acquire);
+        if !ended() {
+            self.shared.end.wait(timeout);
+        }
+        ended()
     }
 
     /// Asks the worker to end soon, without a result.

@@ -90,8 +90,11 @@ macro_rules! float {
                         let rest = left % right;
                         let quotient = (left - rest) / right;
                         let floored = if rest != 0.0 && (rest < 0.0) != (right < 0.0) { quotient - 1.0 } else { quotient };
-                        // `left - rest` is a multiple of `right` up to rounding: take the nearest whole number.
-                        if floored == 0.0 { (left / right).signum() * 0.0 } else { floored.round() }
+                        // `left - rest` is a multiple of `right` up to rounding, so the quotient may be off by a
+                        // little: it is taken down, unless it lies more than half way to the next.
+                        let whole = floored.floor();
+                        let whole = if floored - whole > 0.5 { whole + 1.0 } else { whole };
+                        if whole == 0.0 { (0.0 as $type).copysign(left / right) } else { whole }
                     }
                     _ => {
                         let rest = left % right;

@@ -148,6 +148,23 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Comparisons with a constant have a path of their own from values to selected rows.
+    #[test]
+    fn long_runs_select_the_rows_that_hold(columns in any_columns(150)) {
+        let mut table = Table::new(&columns);
+        for op in &BINARY[6..12] {
+            for (name, literal) in [("i8", 1), ("u64", 2), ("f64", 0), ("money", 1), ("i64", -1)] {
+                table.check(&col(name).binary(*op, int(literal)).unwrap(), &columns);
+            }
+            table.check(&col("text").binary(*op, Expr::literal(Literal::String("b".to_owned()))).unwrap(), &columns);
+        }
+        table.check(&col("flag"), &columns);
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]

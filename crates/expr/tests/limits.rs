@@ -63,6 +63,38 @@ fn times_overflow_at_the_limits_of_64_bits() {
 }
 
 #[test]
+fn floats_floor_as_in_python() {
+    // Quotients so large that they end in .5 or in nothing; the values are those of CPython 3.
+    for (left, right, quotient, rest) in [
+        (-0.0005, -1.2124165053187797e-19, 4_123_995_325_092_802.0, -4.8402107843286657e-20),
+        (-7.5, 2.0, -4.0, 0.5),
+        (7.5, -2.0, -4.0, -0.5),
+        (-5.0, f64::INFINITY, -1.0, f64::INFINITY),
+        (5.0, f64::INFINITY, 0.0, 5.0),
+        (-0.0, 3.0, -0.0, 0.0),
+        (0.0, -3.0, -0.0, -0.0),
+        (1.0, 0.1, 9.0, 0.09999999999999995),
+        (f64::INFINITY, 2.0, f64::NAN, f64::NAN),
+        (1.0, 0.0, f64::NAN, f64::NAN),
+    ] {
+        let columns = [("left", left), ("right", right)].map(|(name, value)| Named {
+            name: name.to_owned(),
+            data_type: DataType::Float64,
+            rows: vec![Some(Value::Float(value))],
+        });
+        let mut table = Table::new(&columns);
+        for (op, expected) in [(BinaryOp::FloorDivide, quotient), (BinaryOp::Modulo, rest)] {
+            let expr = col("left").binary(op, col("right")).unwrap();
+            assert_eq!(
+                table.evaluate(&expr),
+                Ok(vec![Some(Value::Float(expected))]),
+                "{left:?}, {right:?}: {expr}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_error_names_the_expression_and_the_first_row_that_failed() {
     let column = |rows: Vec<Option<i128>>| Named {
         name: "n".to_owned(),

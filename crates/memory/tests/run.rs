@@ -278,3 +278,16 @@ fn an_exporter_without_rows_gives_no_batch() {
     assert!(exporter.take_finished().is_empty());
     assert!(exporter.finish().unwrap().is_empty());
 }
+
+#[test]
+fn a_noted_range_belongs_to_one_slot_of_one_run() {
+    let mut run = Run::new();
+    let (time, other) = (run.add_slot(Physical::I64), run.add_slot(Physical::I64));
+    run.begin_owned(2);
+    assert_eq!(run.range_of(time), None);
+    run.note_range(time, (-3, 9));
+    run.select(vec![1]);
+    assert_eq!((run.range_of(time), run.range_of(other)), (Some((-3, 9)), None));
+    run.begin_owned(2);
+    assert_eq!(run.range_of(time), None);
+}

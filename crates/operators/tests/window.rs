@@ -8,10 +8,11 @@ mod columns;
 use std::collections::{BTreeMap, HashMap};
 
 use arrow_schema::{DataType, TimeUnit};
-use columns::{Cell, Value, any_key, read, rows, stored, text};
+use columns::{Cell, Value, any_key, read, rows, stored};
 use penstock_memory::{Physical, Run, SlotId};
 use penstock_operators::aggregates::{AccumulatorFactory, AggregateKind};
 use penstock_operators::{WindowAggregate, WindowColumns};
+use penstock_progress::watermark::min_max;
 use penstock_progress::{BoundedDelay, Tumbling};
 use penstock_types::ComputeError;
 use proptest::prelude::*;
@@ -172,8 +173,9 @@ impl Harness {
         Self { operator, run, time, watermark, keys, inputs, out, width, results: Vec::new() }
     }
 
-    /// Feeds a run; `marks` are the watermarks before its rows, where a row may be late.
-    fn consume(&mut self, events: &[Event], marks: Option<&[i64]>) {
+    /// Feeds a run; `marks` are the watermarks before its rows, where a row may be late, and `range`
+    /// is what the source knows of its times.
+    fn consume(&mut self, events: &[Event], marks: Option<&[i64]>, range: Option<(i64, i64)>) {
         let ints = |values: Vec<i64>| -> Vec<Cell> {
             values.into_iter().map(|value| Some(Value::Int(value.into()))).collect()
         };
@@ -190,6 +192,9 @@ impl Harness {
         for (number, data_type) in inputs().iter().enumerate() {
             let cells: Vec<Cell> = events.iter().map(|event| event.inputs[number].clone()).collect();
             self.run.put(self.inputs[number], stored(physical(data_type), &cells));
+        }
+        if let Some(range) = range {
+            self.run.note_range(self.time, range);
         }
         let mut kept = self.run.selection();
         kept.extend((0..events.len() as u32).filter(|&row| events[row as usize].passes));
@@ -312,6 +317,7 @@ proptest! {
         run_rows in 1_usize..12,
         pauses in prop::collection::vec(any_pause(), 50),
         marks_everywhere in any::<bool>(),
+        range_noted in any::<bool>(),
     ) {
         let (keys, events) = events;
         let expected = expect(&events, size, delay);
@@ -322,17 +328,18 @@ proptest! {
             let times: Vec<i64> = run.iter().map(|event| event.time).collect();
             let first = source.watermark();
             let mut marks = Vec::new();
-            let may_be_late = source.observe(&times, &mut marks);
+            let may_be_late = min_max(&times).is_some_and(|range| source.observe(&times, range, &mut marks));
             if !may_be_late && marks_everywhere {
                 // The watermark of every row, though none of them needs it.
                 let mut source = BoundedDelay::new(delay);
                 marks = times.iter().map(|&time| {
                     let mark = source.watermark().max(first);
-                    source.observe(&[time], &mut Vec::new());
+                    source.observe(&[time], (time, time), &mut Vec::new());
                     mark
                 }).collect();
             }
-            harness.consume(run, (may_be_late || marks_everywhere).then_some(&marks));
+            let range = min_max(&times).filter(|_| range_noted);
+            harness.consume(run, (may_be_late || marks_everywhere).then_some(&marks), range);
             if let Some(lag) = pause.lag {
                 told = told.max(source.watermark().saturating_sub(lag));
                 harness.operator.advance(told);
@@ -426,6 +433,7 @@ fn days_beyond_32_bits_are_given_as_the_last_day() {
     harness.consume(
         &[event(i32::MAX.into(), only(0, 1)), event(i32::MIN.into(), only(0, 2)), event(3, only(0, 3))],
         None,
+        None,
     );
     harness.operator.finish();
     while harness.emit(5) {}
@@ -444,12 +452,11 @@ fn days_beyond_32_bits_are_given_as_the_last_day() {
 #[test]
 fn an_operator_without_rows_gives_nothing() {
     let mut harness = Harness::new(10, &[Physical::I64], Physical::I64);
-    harness.consume(&[], None);
+    harness.consume(&[], None, None);
     let mut dropped = event(5, only(0, 1));
-    dropped.key = vec![text("")];
-    dropped.key[0] = None;
+    dropped.key = vec![None];
     dropped.passes = false;
-    harness.consume(&[dropped], None);
+    harness.consume(&[dropped], None, None);
     harness.operator.advance(i64::MAX);
     harness.operator.finish();
     assert!(!harness.emit(1));

@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_type() {
-        let nested = format!("{}{}", "dictionary<values=".repeat(10_000), "int8, indices=int8>".repeat(10_000));
+        let nested =
+            format!("{}{}", "dictionary<values=".repeat(10_000), "int8, indices=int8>".repeat(10_000));
         for text in [
             "",
             "int",

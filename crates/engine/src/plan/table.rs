@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, make_array};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, make_array, new_empty_array,
+};
 use arrow_buffer::Buffer;
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_data::ArrayData;
@@ -227,6 +229,16 @@ fn travelling(data_type: &DataType) -> DataType {
     }
 }
 
+/// Bytes of the first buffer of a column: its values, its bits, or where its strings start and end.
+fn first_buffer_bytes(data_type: &DataType, rows: usize) -> Option<usize> {
+    match data_type {
+        DataType::Boolean => Some(rows.div_ceil(8)),
+        DataType::Utf8 | DataType::Binary => rows.checked_add(1)?.checked_mul(4),
+        DataType::LargeUtf8 | DataType::LargeBinary => rows.checked_add(1)?.checked_mul(8),
+        other => Physical::of(other)?.width().checked_mul(rows),
+    }
+}
+
 impl PortableColumn {
     fn write(field: &Field, column: &ArrayRef) -> Result<Self, PlanError> {
         let data = cast(column, &travelling(field.data_type())).map_err(arrow)?.to_data();
@@ -234,12 +246,23 @@ impl PortableColumn {
             let packed: Buffer = nulls.iter().collect::<arrow_buffer::BooleanBuffer>().into_inner();
             STANDARD.encode(packed.as_slice())
         });
+        // Exactly the bytes that the rows take, without what the buffer has behind them.
+        let first = first_buffer_bytes(data.data_type(), data.len()).unwrap_or_default();
+        let exact = |number: usize, buffer: &Buffer| {
+            let bytes = buffer.as_slice();
+            STANDARD.encode(if number == 0 { &bytes[..first.min(bytes.len())] } else { bytes })
+        };
         Ok(Self {
             name: field.name().clone(),
             type_name: TypeName(field.data_type()).to_string(),
             nullable: field.is_nullable(),
             nulls,
-            buffers: data.buffers().iter().map(|buffer| STANDARD.encode(buffer.as_slice())).collect(),
+            buffers: data
+                .buffers()
+                .iter()
+                .enumerate()
+                .map(|(number, buffer)| exact(number, buffer))
+                .collect(),
         })
     }
 
@@ -249,13 +272,23 @@ impl PortableColumn {
                 Physical::of(data_type).is_some() && !matches!(data_type, DataType::Dictionary(..))
             })
             .ok_or_else(|| arrow(format!("\"{}\" is not a type of a lookup table", self.type_name)))?;
+        if rows == 0 {
+            return Ok((
+                Field::new(&self.name, data_type.clone(), self.nullable),
+                new_empty_array(&data_type),
+            ));
+        }
         // Aligned memory for whatever type reads it.
         let decode =
             |text: &String| STANDARD.decode(text).map(|bytes| Buffer::from_slice_ref(&bytes)).map_err(arrow);
         let buffers = self.buffers.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
         let nulls = self.nulls.as_ref().map(decode).transpose()?;
-        let data =
-            ArrayData::try_new(travelling(&data_type), rows, nulls, 0, buffers, vec![]).map_err(arrow)?;
+        // Arrow's own checks take it for granted that a buffer is a whole number of values.
+        let travelling = travelling(&data_type);
+        if buffers.first().map(Buffer::len) != first_buffer_bytes(&travelling, rows) {
+            return Err(arrow(format!("column \"{}\" does not have {rows} rows", self.name)));
+        }
+        let data = ArrayData::try_new(travelling, rows, nulls, 0, buffers, vec![]).map_err(arrow)?;
         data.validate_full().map_err(arrow)?;
         let column = cast(&make_array(data), &data_type).map_err(arrow)?;
         Ok((Field::new(&self.name, data_type, self.nullable), column))

@@ -155,6 +155,12 @@ impl Table {
                     }
                 }
                 self.run.give_back(column);
+                if compiled.data_type == DataType::Boolean {
+                    let holds = |row: &u32| given[*row as usize] == Some(Value::Int(1));
+                    let mut selected = Vec::new();
+                    compiled.select(&mut self.run, &mut selected).unwrap();
+                    assert_eq!(selected, (0..given.len() as u32).filter(holds).collect::<Vec<_>>(), "{expr}");
+                }
             }
             (Err(error), Err(failure)) => match failure {
                 Failure::Overflow => {
