@@ -1,0 +1,63 @@
+"""What the methods of a pipeline accept: names and values as users write them; mistakes get a hint."""
+
+from collections.abc import Mapping
+
+from penstock import _penstock
+from penstock.aggregates import Aggregate
+from penstock.expr import Expr, as_expr, col
+from penstock.protocols import ArrowSchema
+
+__all__ = ["read_aggregate", "read_column", "read_expr", "read_key", "read_schema"]
+
+
+def read_schema(schema: object) -> _penstock.Schema:
+    """Any Arrow schema, or a mapping of column names to type names."""
+    if isinstance(schema, _penstock.Schema):
+        return schema
+    if isinstance(schema, Mapping):
+        for name, kind in schema.items():
+            if not isinstance(name, str) or not isinstance(kind, str):
+                raise TypeError(
+                    f"a schema maps column names to type names, as in {{'price': 'int64'}}, but has "
+                    f"{name!r}: {kind!r}; types of pyarrow go into a pyarrow.schema(...)"
+                )
+        return _penstock.Schema(dict(schema))
+    if isinstance(schema, type) or not isinstance(schema, ArrowSchema):
+        hint = ": use its .schema" if hasattr(schema, "schema") else ""
+        raise TypeError(
+            "schema must be an Arrow schema (an object with __arrow_c_schema__, such as a pyarrow.Schema) "
+            f"or a mapping of column names to type names, not {type(schema).__name__}{hint}"
+        )
+    return _penstock.Schema(schema)
+
+
+def read_expr(method: str, item: object) -> Expr:
+    """An expression, or a literal."""
+    if isinstance(item, list | tuple):
+        raise TypeError(f"{method}() takes its columns one by one: put a * before the {type(item).__name__}")
+    if isinstance(item, Aggregate):
+        raise TypeError(f"{item!r} needs a window: .window(...).agg({item!r})")
+    return as_expr(item)
+
+
+def read_column(method: str, item: object) -> Expr:
+    """The same where a string names a column."""
+    return col(item) if isinstance(item, str) else read_expr(method, item)
+
+
+def read_key(item: object) -> Expr:
+    """A column name or an expression, but no literal: a key that is the same for all rows is a mistake."""
+    if not isinstance(item, str | Expr):
+        raise TypeError(
+            f"by= takes a column name, an expression or a list of these, not {type(item).__name__}"
+        )
+    return col(item) if isinstance(item, str) else item
+
+
+def read_aggregate(item: object) -> Aggregate:
+    """An aggregate, and nothing that would have to be guessed into one."""
+    if not isinstance(item, Aggregate):
+        raise TypeError(
+            f"agg() takes aggregates such as count() or sum(column), not {type(item).__name__} {item!r}"
+        )
+    return item

@@ -1,0 +1,287 @@
+"""The errors and warnings of Penstock.
+
+Everything the engine raises on its own account is a `PenstockError`. There are four families, by who can put
+it right:
+
+* `PlanError`: the pipeline is wrong. Raised while it is built, before any row is read.
+* `DataError`: the input does not fit the pipeline. Raised while it runs.
+* `ComputeError`: a row on which an expression has no answer. Raised while it runs.
+* `EngineError`: Penstock is wrong.
+
+An argument of the wrong Python type is a plain `TypeError`, and an exception raised by your own iterator
+comes back as itself. All classes can be pickled with their fields, so they survive the way back from another
+process.
+"""
+
+from collections.abc import Sequence
+
+__all__ = [
+    "ComputeError",
+    "DataError",
+    "DurationError",
+    "EngineError",
+    "InputError",
+    "LateRowsWarning",
+    "MissingTimeColumnError",
+    "NullTimeError",
+    "PenstockError",
+    "PlanError",
+    "SchemaMismatchError",
+    "StreamConsumedError",
+    "TypeMismatchError",
+    "UnknownColumnError",
+    "UnsupportedTypeError",
+]
+
+
+class PenstockError(Exception):
+    """Base of all errors of the engine. Catch it to catch them all.
+
+    Example:
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"price": "float64"}).select("prize")
+        ... except ps.PenstockError as error:
+        ...     print(type(error).__name__)
+        UnknownColumnError
+    """
+
+
+class PlanError(PenstockError, ValueError):
+    """A pipeline that cannot be built. Change the call that raised it; no row has been read yet.
+
+    Example:
+        >>> import penstock as ps
+        >>> prices = ps.stream({"shop": "string", "price": "float64"})
+        >>> try:
+        ...     prices.select("shop", shop=ps.col("price"))
+        ... except ps.PlanError as error:
+        ...     print("shop" in str(error))
+        True
+    """
+
+
+class UnknownColumnError(PlanError):
+    """A column that the stream does not have at this point. Check the spelling against `available`.
+
+    Attributes:
+        column: The name that was asked for.
+        suggestion: The closest name there is, or None if none is close.
+        available: All names there are.
+
+    Example:
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"shop": "string", "price": "float64"}).filter(ps.col("prise") > 3)
+        ... except ps.UnknownColumnError as error:
+        ...     print(error.column, error.suggestion, error.available)
+        prise price ['shop', 'price']
+    """
+
+    column: str
+    suggestion: str | None
+    available: list[str]
+
+    def __init__(
+        self, message: str, column: str, suggestion: str | None = None, available: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.column = column
+        self.suggestion = suggestion
+        self.available = list(available)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (str(self), self.column, self.suggestion, self.available)
+        return type(self), fields, self.__dict__
+
+
+class TypeMismatchError(PlanError):
+    """An expression whose types do not go together. Compare or combine columns of kindred types.
+
+    Example:
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"shop": "string", "price": "float64"}).filter(ps.col("shop") > ps.col("price"))
+        ... except ps.TypeMismatchError as error:
+        ...     print("string" in str(error), "float64" in str(error))
+        True True
+    """
+
+
+class MissingTimeColumnError(PlanError):
+    """A window over a stream without a time column. Name the column: `ps.stream(schema, time="...")`.
+
+    It also comes up when the time column was left out of a `select`, and after `agg`, whose rows have none.
+
+    Example:
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"price": "float64"}).window(ps.tumbling("10s"))
+        ... except ps.MissingTimeColumnError as error:
+        ...     print("no time column")
+        no time column
+    """
+
+
+class UnsupportedTypeError(PlanError):
+    """A column type that the engine does not process. Leave the column out of the schema, or cast it first.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream(pa.schema({"tags": pa.list_(pa.string())}))
+        ... except ps.UnsupportedTypeError as error:
+        ...     print("tags" in str(error))
+        True
+    """
+
+
+class DurationError(PlanError):
+    """A duration that cannot be used. Write "10s", a timedelta, or a whole number of units of time.
+
+    Example:
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"at": "timestamp[ms]"}, time="at", delay="two seconds")
+        ... except ps.DurationError as error:
+        ...     print("two seconds" in str(error))
+        True
+    """
+
+
+class DataError(PenstockError, ValueError):
+    """Input that does not fit the pipeline. Change the data, or the schema the pipeline was declared with.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"price": "float64"}).run(pa.table({"cost": [1.0]}))
+        ... except ps.DataError as error:
+        ...     print(type(error).__name__)
+        SchemaMismatchError
+    """
+
+
+class SchemaMismatchError(DataError):
+    """A batch that does not fit the declared schema: a missing column, another type, an unexpected null.
+
+    Cast the data, or declare the stream with the schema the data really has.
+
+    Attributes:
+        column: The column in question.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"price": "float64"}).run(pa.table({"price": ["cheap"]}))
+        ... except ps.SchemaMismatchError as error:
+        ...     print(error.column)
+        price
+    """
+
+    column: str
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.column), self.__dict__
+
+
+class NullTimeError(DataError):
+    """A row without a time: no window can take it. Drop or fill such rows before they enter the pipeline.
+
+    Attributes:
+        row: The number of the row in the whole input, counted from 0.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"at": "int64"}, time="at").run(pa.table({"at": [5, None]}))
+        ... except ps.NullTimeError as error:
+        ...     print(error.row)
+        1
+    """
+
+    row: int
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.row), self.__dict__
+
+
+class StreamConsumedError(DataError):
+    """A reader that was read before, and can be read only once. Open it again, or keep a table instead.
+
+    Example:
+        >>> import penstock as ps
+        >>> batches = (batch for batch in [])
+        >>> len(ps.stream({"price": "float64"}).run(batches))
+        0
+        >>> try:
+        ...     ps.stream({"price": "float64"}).run(batches)
+        ... except ps.StreamConsumedError:
+        ...     print("read before")
+        read before
+    """
+
+
+class InputError(DataError):
+    """The Arrow stream that was handed in failed while it was read. The message is the stream's own.
+
+    Example:
+        >>> import penstock as ps
+        >>> issubclass(ps.InputError, ps.DataError)
+        True
+    """
+
+
+class ComputeError(PenstockError, ArithmeticError):
+    """Integer overflow or division by zero on a row. Filter such rows out first, or compute in float64.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> ratio = ps.stream({"a": "int64", "b": "int64"}).select(ratio=ps.col("a") // ps.col("b"))
+        >>> try:
+        ...     ratio.run(pa.table({"a": [6, 7], "b": [3, 0]}))
+        ... except ps.ComputeError:
+        ...     print("no answer for some row")
+        no answer for some row
+    """
+
+
+class EngineError(PenstockError, RuntimeError):
+    """A bug in Penstock. Please report it, with the message and the output of `Stream.explain()`.
+
+    Example:
+        >>> import penstock as ps
+        >>> issubclass(ps.EngineError, RuntimeError)
+        True
+    """
+
+
+class LateRowsWarning(UserWarning):
+    """Rows came after their window had closed and were left out. Raise `delay=` if they should count.
+
+    Issued once by `Stream.run`, at the line that called it. How many there were is in `Result.rows_late`.
+
+    Example:
+        >>> import warnings
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> counts = ps.stream({"at": "int64"}, time="at").window(ps.tumbling(10)).agg(ps.count())
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", ps.LateRowsWarning)
+        ...     result = counts.run(pa.table({"at": [5, 25, 7]}))
+        >>> result.rows_late
+        1
+    """

@@ -1,0 +1,9 @@
+"""Benchmark workloads: generated data and the queries that go with it.
+
+Every row is a pure function of the seed, the options and the row's number, so any part of a data set can be
+made anywhere, and is the same everywhere.
+"""
+
+from penstock.workloads import ysb
+
+__all__ = ["ysb"]

@@ -1,0 +1,126 @@
+"""YSB, the Yahoo! streaming benchmark: advertising events, counted per campaign and window.
+
+A row is an event (view, click or purchase) of a user with an ad; each of 100 campaigns has 10 ads. The query
+keeps the views, looks up the campaign of the ad, and counts per campaign in windows of ten seconds.
+"""
+
+from penstock import _penstock
+from penstock.aggregates import count
+from penstock.durations import Duration
+from penstock.expr import col
+from penstock.protocols import ArrowData
+from penstock.stream import Stream, stream
+from penstock.windows import tumbling
+from penstock.workloads.generated import Generated
+
+__all__ = ["VIEW", "campaigns", "generate", "query", "schema"]
+
+VIEW = 0
+"""The value of `event_type` that marks a view."""
+
+
+def generate(
+    rows: int,
+    *,
+    seed: int = 7,
+    start: int = 0,
+    batch_rows: int = 65536,
+    rate: int = 1_000_000,
+    out_of_order_ms: int = 0,
+    late_every: int = 0,
+    zipf: float = 0.0,
+    view_share: float = 1 / 3,
+) -> Generated:
+    """Rows `[start, start + rows)` of the endless data set.
+
+    Args:
+        rows: How many rows.
+        seed: Which data set. `campaigns` needs the same one.
+        start: The number of the first row.
+        batch_rows: Rows per Arrow batch. It has no influence on the rows.
+        rate: Rows per second of event time.
+        out_of_order_ms: By how many milliseconds at most rows are moved forward or back in time.
+        late_every: One row in so many is up to a minute late; 0 is none.
+        zipf: Skew of the ads: 0 is uniform, larger values make a few ads ever more frequent.
+        view_share: The share of views among the events.
+
+    Returns:
+        The data, to be read any number of times.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.workloads.ysb.query().run(ps.workloads.ysb.generate(1000)).rows_in
+        1000
+    """
+    return Generated(
+        _penstock.ysb_generate,
+        rows=rows,
+        seed=seed,
+        start=start,
+        batch_rows=batch_rows,
+        rate=rate,
+        out_of_order_ms=out_of_order_ms,
+        late_every=late_every,
+        zipf=zipf,
+        view_share=view_share,
+    )
+
+
+def schema() -> _penstock.Schema:
+    """The columns of the events.
+
+    Returns:
+        An Arrow schema with `names` and `types`.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.workloads.ysb.schema().names[0]
+        'event_time'
+    """
+    return _penstock.ysb_schema()
+
+
+def campaigns(seed: int = 7) -> Generated:
+    """The table that says which campaign an ad belongs to.
+
+    Args:
+        seed: Which data set; the same as for `generate`.
+
+    Returns:
+        A table of 1000 rows with the columns ad_id and campaign_id, to be read any number of times.
+
+    Example:
+        >>> import penstock as ps
+        >>> len(ps.stream({"ad_id": "int64", "campaign_id": "int64"}).run(ps.workloads.ysb.campaigns()))
+        1000
+    """
+    return Generated(_penstock.ysb_campaigns, seed=seed)
+
+
+def query(delay: Duration = "2s", campaigns: ArrowData | None = None) -> Stream:
+    """The benchmark's query: views per campaign in windows of ten seconds.
+
+    Args:
+        delay: By how much rows may come out of order.
+        campaigns: The table of campaigns, if not the one of the default seed.
+
+    Returns:
+        The pipeline, with the columns window_start, window_end, campaign_id and views.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.workloads.ysb.query().schema.names
+        ['window_start', 'window_end', 'campaign_id', 'views']
+    """
+    table = _DEFAULT_CAMPAIGNS if campaigns is None else campaigns
+    return (
+        stream(schema(), time="event_time", delay=delay)
+        .filter(col("event_type") == VIEW)
+        .select("ad_id", "event_time")
+        .lookup(table, on="ad_id")
+        .window(tumbling("10s"), by="campaign_id")
+        .agg(views=count())
+    )
+
+
+_DEFAULT_CAMPAIGNS = campaigns()
