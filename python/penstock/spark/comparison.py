@@ -1,0 +1,201 @@
+"""Compares two results row by row, and says what is missing, extra or different."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+__all__ = ["Comparison", "as_frame", "compare"]
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two results differ. Each row is counted once.
+
+    Attributes:
+        equal: Rows that both sides have, with the same values.
+        missing: Rows that only the expected side has.
+        extra: Rows that only the actual side has; also a second row for a key that should have one.
+        different: Keys that both sides have, with other values.
+        examples: Up to five rows of each kind of difference, as text.
+
+    Example:
+        >>> Comparison(equal=3, missing=0, extra=0, different=0).ok
+        True
+    """
+
+    equal: int
+    missing: int
+    extra: int
+    different: int
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the two sides are the same.
+
+        Example:
+            >>> Comparison(equal=3, missing=0, extra=0, different=1).ok
+            False
+        """
+        return not (self.missing or self.extra or self.different)
+
+    def report(self) -> str:
+        """Text for people: the verdict, then what differs, with examples.
+
+        Returns:
+            One line when the two sides are the same, more when they are not.
+
+        Example:
+            >>> print(Comparison(equal=3, missing=0, extra=0, different=0).report())
+            validated: 3 of 3 rows equal
+            >>> print(Comparison(2, 1, 0, 0, {"missing": ["campaign_id=7 views=4"]}).report())
+            NOT EQUAL: 2 of 3 rows equal
+              missing: 1
+                campaign_id=7 views=4
+        """
+        total = self.equal + self.missing + self.extra + self.different
+        verdict = "validated" if self.ok else "NOT EQUAL"
+        lines = [f"{verdict}: {self.equal:,} of {total:,} rows equal"]
+        for kind in ("missing", "extra", "different"):
+            count = getattr(self, kind)
+            if count:
+                lines.append(f"  {kind}: {count:,}")
+                lines += [f"    {example}" for example in self.examples.get(kind, [])]
+        return "\n".join(lines)
+
+
+def compare(expected: DataFrame, actual: object, keys: Sequence[str]) -> Comparison:
+    """Compare two results row by row: a full outer join on the keys, then every other column.
+
+    Args:
+        expected: What the answer must be.
+        actual: What came out: a DataFrame or anything that speaks Arrow. The order of its columns does not
+            matter, and neither does the unit of a timestamp.
+        keys: The columns that tell one row from another. Nulls are equal to each other.
+
+    Returns:
+        The counts, with examples of what differs.
+
+    Raises:
+        ValueError: The two sides do not have the same columns with the same types.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from penstock.spark import compare, session
+        >>> expected = session().createDataFrame(pa.table({"key": [1, 2], "n": [10, 20]}))
+        >>> comparison = compare(expected, pa.table({"key": [1, 2], "n": [10, 21]}), keys=["key"])
+        >>> print(comparison.report())
+        NOT EQUAL: 1 of 2 rows equal
+          different: 1
+            key=2 n=20, found n=21
+    """
+    found = as_frame(expected.sparkSession, actual)
+    _check_columns(expected, found, keys)
+    values = [name for name in expected.columns if name not in keys]
+    left = _numbered(expected, keys, values).alias("expected")
+    right = _numbered(found, keys, values).alias("found")
+    same_key = _all(F.col(f"expected.{name}").eqNullSafe(F.col(f"found.{name}")) for name in [*keys, "_copy"])
+    same_values = _all(F.col(f"expected.{name}").eqNullSafe(F.col(f"found.{name}")) for name in values)
+    kind = (
+        F.when(F.col("found._copy").isNull(), "missing")
+        .when(F.col("expected._copy").isNull(), "extra")
+        .when(same_values, "equal")
+        .otherwise("different")
+    )
+    joined = left.join(right, on=same_key, how="full_outer").select(
+        kind.alias("kind"),
+        *(F.coalesce(f"expected.{name}", f"found.{name}").alias(f"key_{name}") for name in keys),
+        *(F.col(f"expected.{name}").alias(f"expected_{name}") for name in values),
+        *(F.col(f"found.{name}").alias(f"found_{name}") for name in values),
+    )
+    joined = joined.cache()
+    try:
+        counts = {
+            row["kind"]: row["n"] for row in joined.groupBy("kind").agg(F.count("*").alias("n")).collect()
+        }
+        examples = {
+            name: [
+                _describe(row, name, keys, values)
+                for row in joined.where(F.col("kind") == name)
+                .orderBy(*(f"key_{key}" for key in keys))
+                .limit(_EXAMPLES)
+                .collect()
+            ]
+            for name in ("missing", "extra", "different")
+            if counts.get(name)
+        }
+    finally:
+        joined.unpersist()
+    return Comparison(
+        equal=counts.get("equal", 0),
+        missing=counts.get("missing", 0),
+        extra=counts.get("extra", 0),
+        different=counts.get("different", 0),
+        examples=examples,
+    )
+
+
+def as_frame(spark: SparkSession, data: object) -> DataFrame:
+    """A DataFrame as it is; anything that speaks Arrow as a DataFrame.
+
+    Timestamps without a time zone stay without one, and are read in microseconds, the unit of Spark.
+
+    Args:
+        spark: The session.
+        data: A DataFrame, or anything that speaks the Arrow PyCapsule protocol.
+
+    Returns:
+        The DataFrame.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from penstock.spark import session
+        >>> times = pa.table({"at": pa.array([0], pa.timestamp("ms"))})
+        >>> as_frame(session(), times).dtypes
+        [('at', 'timestamp_ntz')]
+    """
+    if isinstance(data, DataFrame):
+        return data
+    table = pa.table(data)
+    for index, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            exact = table.column(index).cast(pa.timestamp("us", column.type.tz))
+            table = table.set_column(index, column.name, exact)
+    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
+def _check_columns(expected: DataFrame, found: DataFrame, keys: Sequence[str]) -> None:
+    wanted, given = dict(expected.dtypes), dict(found.dtypes)
+    if wanted != given:
+        raise ValueError(f"the columns differ: expected {wanted}, found {given}")
+    unknown = [key for key in keys if key not in wanted]
+    if unknown or not keys:
+        raise ValueError(f"keys must be some of {list(wanted)}, not {list(keys)}")
+
+
+def _numbered(frame: DataFrame, keys: Sequence[str], values: Sequence[str]) -> DataFrame:
+    """Number the rows of one key, so that a second row for it finds no partner instead of sharing one."""
+    within_key = Window.partitionBy(*keys).orderBy(*(values or keys))
+    return frame.select(*keys, *values, F.row_number().over(within_key).alias("_copy"))
+
+
+def _all(conditions: Iterable[Column]) -> Column:
+    return reduce(and_, conditions, F.lit(True))
+
+
+def _describe(row: Row, kind: str, keys: Sequence[str], values: Sequence[str]) -> str:
+    def listed(prefix: str, names: Sequence[str]) -> str:
+        return " ".join(f"{name}={row[f'{prefix}_{name}']}" for name in names)
+
+    key = listed("key", keys)
+    if kind == "different":
+        return f"{key} {listed('expected', values)}, found {listed('found', values)}"
+    return f"{key} {listed('expected' if kind == 'missing' else 'found', values)}".rstrip()

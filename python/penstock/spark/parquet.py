@@ -1,0 +1,108 @@
+"""Hands rows over from Spark to the engine in Parquet files, without losing their order."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+__all__ = ["local_uri", "read_batches", "write_parquet"]
+
+
+def write_parquet(df: DataFrame, path: str | PathLike[str]) -> Path:
+    """Write a DataFrame to a new folder of Parquet files, one per partition, or leave nothing there.
+
+    The files are written to a hidden folder beside `path`, which gets its name only when all of them are
+    complete: whoever finds `path` finds the whole data set.
+
+    Args:
+        df: What to write.
+        path: A folder on this machine that does not exist yet.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileExistsError: There is something at `path` already.
+
+    Example:
+        >>> import tempfile
+        >>> from penstock.spark import generate, session, write_parquet
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = write_parquet(generate(session(), rows=100, partitions=2), f"{folder}/ysb")
+        ...     sorted(file.name[:10] for file in written.glob("part-*.parquet"))
+        ['part-00000', 'part-00001']
+    """
+    target = Path(path).absolute()
+    if target.exists():
+        raise FileExistsError(f"{target} exists already")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
+    try:
+        df.write.parquet(local_uri(partial))
+        partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target
+
+
+def read_batches(
+    path: str | PathLike[str], schema: pa.Schema, batch_rows: int = 65_536
+) -> Iterator[pa.RecordBatch]:
+    """Read what `write_parquet` wrote, in the order of its partitions and of the rows within them.
+
+    Args:
+        path: The folder.
+        schema: What the batches are cast to. The casts are exact: a value that does not fit is an error.
+        batch_rows: Rows per batch, at most.
+
+    Returns:
+        An iterator that reads as it goes.
+
+    Raises:
+        FileNotFoundError: The folder holds no data set.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> from penstock.spark import generate, read_batches, session, write_parquet
+        >>> from penstock.workloads import ysb
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = write_parquet(generate(session(), rows=100, partitions=2), f"{folder}/ysb")
+        ...     [batch.num_rows for batch in read_batches(path, pa.schema(ysb.schema()))]
+        [50, 50]
+    """
+    # Spark numbers the files by partition: part-00000-..., part-00001-...
+    files = sorted(Path(path).glob("part-*.parquet"), key=lambda file: int(file.name.split("-")[1]))
+    if not files:
+        raise FileNotFoundError(f"no Parquet files in {path}")
+    return _read_files(files, schema, batch_rows)
+
+
+def _read_files(files: list[Path], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=batch_rows, columns=schema.names):
+                yield batch.cast(schema)
+
+
+def local_uri(path: str | PathLike[str]) -> str:
+    """What Spark calls a file or folder of this machine, whatever its default file system is.
+
+    Spark takes the characters as they stand: a space is a space, not `%20`.
+
+    Args:
+        path: The file or folder.
+
+    Returns:
+        Its name for Spark's readers and writers.
+
+    Example:
+        >>> local_uri("/data/with space")
+        'file:///data/with space'
+    """
+    return "file://" + Path(path).absolute().as_posix()

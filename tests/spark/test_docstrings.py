@@ -1,0 +1,26 @@
+"""The examples in the docstrings of everything that needs Spark."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock.spark
+
+MODULES = [
+    "penstock.demo",
+    *(f"penstock.spark.{module.name}" for module in pkgutil.iter_modules(penstock.spark.__path__)),
+]
+
+
+def test_the_modules_were_found() -> None:
+    assert {"penstock.spark.generate", "penstock.spark.validate"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(spark: SparkSession, name: str) -> None:
+    tried = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert tried.attempted > 0
+    assert tried.failed == 0
