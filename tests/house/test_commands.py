@@ -1,0 +1,171 @@
+"""The commands: what `make` prints, what the tool check says, and folders with spaces in their names."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ["demo", "test", "check", "wheel", "bench", "lint", "format", "lock", "clean"]
+
+
+def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    # MAKEFLAGS and MAKELEVEL are those of the `make test` that runs this.
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(
+        command, cwd=cwd, env=outside | environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture
+def bare_path(tmp_path: Path) -> str:
+    """A PATH with what the scripts themselves call, and none of the tools they look for."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ["bash", "dirname", "sed", "sort", "head"]:
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    return str(folder)
+
+
+def fake_tool(folder: str, name: str, script: str) -> None:
+    path = Path(folder, name)
+    path.write_text(f"#!{shutil.which('bash')}\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_make_alone_prints_every_command() -> None:
+    done = run("make")
+    assert done.returncode == 0, done.stderr
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert set(COMMANDS) <= set(listed)
+    assert listed == list(dict.fromkeys(listed))
+
+
+def test_every_command_has_its_recipe() -> None:
+    listed = [line.split()[0] for line in run("make").stdout.splitlines() if line.startswith("  ")]
+    assert listed
+    for command in listed:
+        done = run("make", "--dry-run", command)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert done.stdout.strip(), command
+
+
+def test_all_missing_tools_are_named_at_once(bare_path: str) -> None:
+    done = run(
+        "bash", "scripts/tools.sh", "python", "rust", "rust-lint", "cc", "java",
+        PATH=bare_path, PENSTOCK_PYTHON="python3", JAVA_HOME="",
+    )  # fmt: skip
+    assert done.returncode == 1
+    for words in [
+        "Python 3.11",
+        "'cargo' was not found",
+        "C compiler",
+        "Java 17",
+        "rustup",
+        "apt-get install",
+    ]:
+        assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_java_is_asked_for_only_where_spark_is_needed(bare_path: str) -> None:
+    done = run("bash", "scripts/tools.sh", "python", "rust", "cc", PATH=bare_path, JAVA_HOME="")
+    assert done.returncode == 1
+    assert "Java" not in done.stderr
+    recipes = {
+        name: run("make", "--dry-run", name).stdout
+        for name in ("wheel", "lint", "demo", "test-spark", "test")
+    }
+    asks = {name for name, recipe in recipes.items() if "java" in recipe}
+    assert asks == {"demo", "test-spark", "test"}
+
+
+def test_old_versions_are_named(bare_path: str) -> None:
+    fake_tool(bare_path, "python3", 'case "$2" in *print*) echo 3.9 ;; *) exit 1 ;; esac')
+    fake_tool(bare_path, "cargo", "echo cargo 1.70.0")
+    fake_tool(bare_path, "rustc", "echo 'rustc 1.70.0 (90c541806 2023-05-31)'")
+    fake_tool(bare_path, "java", "echo 'openjdk version \"1.8.0_402\"' >&2")
+    done = run(
+        "bash", "scripts/tools.sh", "python", "rust", "java",
+        PATH=bare_path, PENSTOCK_PYTHON="python3", JAVA_HOME="",
+    )  # fmt: skip
+    assert done.returncode == 1
+    for words in ["Python 3.9, which is too old", "Rust 1.70, which is too old", "Java 8, which is too old"]:
+        assert words in done.stderr
+
+
+def test_a_python_without_venv_is_named(bare_path: str) -> None:
+    fake_tool(bare_path, "python3", 'case "$2" in *print*) echo 3.11 ;; *venv*) exit 1 ;; esac')
+    done = run("bash", "scripts/tools.sh", "python", PATH=bare_path, PENSTOCK_PYTHON="python3")
+    assert done.returncode == 1
+    assert "cannot make virtual environments" in done.stderr
+
+
+def test_nothing_is_said_when_nothing_is_missing() -> None:
+    done = run("bash", "scripts/tools.sh", "python", "rust", "cc")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_commands_work_in_a_folder_with_spaces(tmp_path: Path) -> None:
+    clone = tmp_path / "a clone with spaces"
+    clone.mkdir()
+    shutil.copy(ROOT / "Makefile", clone)
+    shutil.copy(ROOT / "Cargo.toml", clone)
+    shutil.copytree(ROOT / "scripts", clone / "scripts")
+    assert "demo" in run("make", cwd=clone).stdout
+    dry = run("make", "--dry-run", "test", cwd=clone)
+    assert dry.returncode == 0, dry.stderr
+    assert "pytest" in dry.stdout
+    checked = run("make", "tools", cwd=clone)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_phase_passes_on_the_exit_code(tmp_path: Path) -> None:
+    script = str(ROOT / "scripts" / "phase.sh")
+    good = run("bash", script, "One", "true", cwd=tmp_path)
+    bad = run("bash", script, "Two", "bash", "-c", "exit 3", cwd=tmp_path)
+    assert (good.returncode, bad.returncode) == (0, 3)
+    assert "== One" in good.stdout
+    assert "Two: FAILED" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({"CI": "", "PENSTOCK_CACHE": ""}, "{clone}/target"),
+        ({"CI": "true", "PENSTOCK_CACHE": "", "XDG_CACHE_HOME": "{tmp}/cache"},
+         "{tmp}/cache/penstock/target"),
+        ({"CI": "true", "PENSTOCK_CACHE": "", "XDG_CACHE_HOME": "", "HOME": "{tmp}/home"},
+         "{tmp}/home/.cache/penstock/target"),
+        ({"CI": "", "PENSTOCK_CACHE": "{tmp}/my own"}, "{tmp}/my own/target"),
+        ({"CI": "true", "PENSTOCK_CACHE": "/dev/null/x"}, "{clone}/target"),
+        ({"CI": "true", "PENSTOCK_CACHE": "", "CARGO_TARGET_DIR": "{tmp}/mine"}, "{tmp}/mine"),
+    ],
+)  # fmt: skip
+def test_where_compiled_code_goes(tmp_path: Path, environment: dict[str, str], wanted: str) -> None:
+    clone = tmp_path / "clone"
+    shutil.copytree(ROOT / "scripts", clone / "scripts")
+    places = {"tmp": str(tmp_path), "clone": str(clone)}
+    done = run(
+        "bash", "-euc", 'source scripts/cargo-settings.sh; printf %s "$CARGO_TARGET_DIR"',
+        cwd=clone,
+        **({"CARGO_TARGET_DIR": ""} | {name: value.format(**places) for name, value in environment.items()}),
+    )  # fmt: skip
+    assert done.stdout == wanted.format(**places), done.stderr
+
+
+def test_the_locks_pin_everything_and_name_no_place() -> None:
+    locks = sorted((ROOT / "requirements").glob("*.txt"))
+    assert [lock.name for lock in locks] == ["build.txt", "dev.txt"]
+    for lock in locks:
+        text = lock.read_text()
+        pins = [line for line in text.splitlines() if line and line[0] not in "# "]
+        assert pins
+        assert all("==" in pin for pin in pins)
+        assert text.count("--hash=sha256:") >= len(pins)
+        for word in ["://", "--index", "--find-links", "--trusted-host", "file:"]:
+            assert word not in text
