@@ -1,0 +1,45 @@
+"""Hypothesis profiles and the fixtures that more than one file uses.
+
+The default profile draws the same examples in every run. `PENSTOCK_HYPOTHESIS=soak` draws many fresh ones
+and prints what reproduces a failure.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+
+settings.register_profile(
+    "ci",
+    max_examples=300,
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=SLOW_IS_FINE,
+)
+settings.register_profile(
+    "soak", max_examples=10_000, deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE
+)
+settings.load_profile(os.environ.get("PENSTOCK_HYPOTHESIS", "ci"))
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.fixture
+def snapshot() -> Callable[[str, str], None]:
+    """Compares a text with `snapshots/<name>.txt`; `PENSTOCK_UPDATE_SNAPSHOTS=1` writes the file instead."""
+
+    def check(name: str, text: str) -> None:
+        path = SNAPSHOTS / f"{name}.txt"
+        if os.environ.get("PENSTOCK_UPDATE_SNAPSHOTS") == "1":
+            path.write_text(text + "\n", encoding="utf-8")
+        assert path.exists(), f"no {path.name}; write it with PENSTOCK_UPDATE_SNAPSHOTS=1 and read it"
+        assert text + "\n" == path.read_text(encoding="utf-8"), f"{path.name} differs"
+
+    return check
