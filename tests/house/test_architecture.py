@@ -77,7 +77,7 @@ def test_the_scan_sees_dependencies() -> None:
 def test_unsafe_code_is_forbidden_where_it_has_no_place(crate: str) -> None:
     text = (ROOT / "crates" / crate / "src" / "lib.rs").read_text()
     forbids = re.search(r"^#!\[forbid\(unsafe_code\)\]", text, re.MULTILINE) is not None
-    assert forbids == (crate not in MAY_BE_UNSAFE)
+    assert forbids or crate in MAY_BE_UNSAFE
 
 
 @pytest.mark.parametrize("crate", ORDER)
