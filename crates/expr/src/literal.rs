@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use arrow_schema::{DataType, TimeUnit};
+use penstock_types::Tick;
 use serde::{Deserialize, Serialize};
 
 /// A value written into an expression.
@@ -127,12 +128,76 @@ impl fmt::Display for Literal {
             Self::Float(value) => write!(f, "{value:?}"),
             Self::String(text) => write!(f, "{text:?}"),
             Self::Binary(bytes) => write!(f, "b\"{}\"", bytes.escape_ascii()),
-            Self::Decimal { value, scale } => write!(f, "decimal({value}e{})", -i16::from(*scale)),
+            Self::Decimal { value, scale } => write!(f, "decimal(\"{}\")", decimal_text(*value, *scale)),
             Self::Timestamp { micros, aware } => {
-                write!(f, "timestamp({micros}us{})", if *aware { ", UTC" } else { "" })
+                let (days, rest) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
+                let (seconds, fraction) = (rest / 1_000_000, rest % 1_000_000);
+                let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+                write!(f, "timestamp(\"{} {hours:02}:{minutes:02}:{seconds:02}", date_text(days))?;
+                if fraction != 0 {
+                    write!(f, ".{fraction:06}")?;
+                }
+                f.write_str(if *aware { "Z\")" } else { "\")" })
             }
-            Self::Date(days) => write!(f, "date({days}d)"),
-            Self::Duration(micros) => write!(f, "duration({micros}us)"),
+            Self::Date(days) => write!(f, "date(\"{}\")", date_text(i64::from(*days))),
+            Self::Duration(micros) => {
+                write!(f, "duration(\"{}\")", Tick::Microsecond.describe(i128::from(*micros)))
+            }
+        }
+    }
+}
+
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// `value / 10^scale`, written out.
+fn decimal_text(value: i128, scale: i8) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    let places = usize::from(scale.max(0).unsigned_abs());
+    let zeros = "0".repeat(usize::from(scale.min(0).unsigned_abs()));
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    let point = if places > 0 { "." } else { "" };
+    format!("{sign}{whole}{zeros}{point}{fraction}")
+}
+
+/// A day since the epoch in the Gregorian calendar.
+fn date_text(days: i64) -> String {
+    // Years are counted from March, so that the leap day is the last of its year; 719,468 days lie
+    // between 0000-03-01 and the epoch, and 146,097 in every 400 years.
+    let since_march = i128::from(days) + 719_468;
+    let (era, day_of_era) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + i128::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_as_people_write_them() {
+        let cases = [
+            (Literal::Date(0), "date(\"1970-01-01\")"),
+            (Literal::Date(-1), "date(\"1969-12-31\")"),
+            (Literal::Date(19_782), "date(\"2024-02-29\")"),
+            (Literal::Date(-719_162), "date(\"0001-01-01\")"),
+            (Literal::Timestamp { micros: -1, aware: false }, "timestamp(\"1969-12-31 23:59:59.999999\")"),
+            (
+                Literal::Timestamp { micros: 1_714_521_600_000_000, aware: true },
+                "timestamp(\"2024-05-01 00:00:00Z\")",
+            ),
+            (Literal::Duration(90_000_000), "duration(\"1m30s\")"),
+            (Literal::Decimal { value: 150, scale: 2 }, "decimal(\"1.50\")"),
+            (Literal::Decimal { value: -5, scale: 3 }, "decimal(\"-0.005\")"),
+            (Literal::Decimal { value: 7, scale: -2 }, "decimal(\"700\")"),
+        ];
+        for (literal, text) in cases {
+            assert_eq!(literal.to_string(), text);
         }
     }
 }

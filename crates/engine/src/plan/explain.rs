@@ -52,9 +52,10 @@ impl Plan {
                     let kind = if table.kind() == LookupKind::Left { "left" } else { "inner" };
                     let added: Vec<String> = table.added().iter().map(|field| field.name().clone()).collect();
                     format!(
-                        "{kind}, on {}, {} rows, adds {}",
+                        "{kind}, on {}, {} row{}, adds {}",
                         table.on().join(", "),
                         table.rows(),
+                        if table.rows() == 1 { "" } else { "s" },
                         added.join(", ")
                     )
                 }
