@@ -310,6 +310,19 @@ fn an_empty_table_matches_nobody() {
 }
 
 #[test]
+fn a_left_lookup_may_give_nulls_where_the_table_has_none() {
+    let table = RecordBatch::try_from_iter_with_nullable([
+        ("k", Arc::new(Int64Array::from(vec![0])) as ArrayRef, false),
+        ("price", Arc::new(Int64Array::from(vec![7])) as ArrayRef, false),
+    ]);
+    let plan = stream(0).lookup(&table.unwrap(), vec!["k".to_owned()], LookupKind::Left).unwrap();
+    assert!(plan.schema().field_with_name("price").unwrap().is_nullable());
+    let rows = [0, 1].map(|k| Row { t: 0, k: Some(k), s: None, x: None });
+    let output = run(&plan.select(vec![col("price")]).unwrap(), &[batch(&rows)]).unwrap();
+    assert_eq!(lines(&output), ["\"7\"", "null"]);
+}
+
+#[test]
 fn a_stream_without_columns_counts_its_rows() {
     let empty = Arc::new(Schema::empty());
     let plan = Plan::stream(&empty, None, Span::Ticks(0)).unwrap();

@@ -119,14 +119,8 @@ impl Stage for Lookup {
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
         run.ready(&self.keys);
         let columns: Vec<_> = self.keys.iter().map(|&slot| run.column(slot)).collect();
+        // A key with a null in it is not in the table, so it is not found either.
         self.table.keys.find(&columns, run.len(), &mut self.ids);
-        for column in &columns {
-            if let Some(mask) = column.valid {
-                for (id, _) in self.ids.iter_mut().zip(mask).filter(|(_, valid)| **valid == 0) {
-                    *id = MISSING;
-                }
-            }
-        }
         drop(columns);
         let any_missing = self.ids.contains(&MISSING);
         if any_missing && self.kind == LookupKind::Inner {

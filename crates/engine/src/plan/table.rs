@@ -288,8 +288,8 @@ impl PortableColumn {
         if buffers.first().map(Buffer::len) != first_buffer_bytes(&travelling, rows) {
             return Err(arrow(format!("column \"{}\" does not have {rows} rows", self.name)));
         }
+        // `try_new` validates everything: offsets, text and nulls.
         let data = ArrayData::try_new(travelling, rows, nulls, 0, buffers, vec![]).map_err(arrow)?;
-        data.validate_full().map_err(arrow)?;
         let column = cast(&make_array(data), &data_type).map_err(arrow)?;
         Ok((Field::new(&self.name, data_type, self.nullable), column))
     }
