@@ -75,6 +75,10 @@ impl Expression {
             });
             return Ok(());
         }
+        if let Some(slot) = self.as_slot() {
+            select_true(run.column(slot), rows);
+            return Ok(());
+        }
         let holds = self.evaluate(run)?;
         select_true(holds.as_column(), rows);
         run.give_back(holds);

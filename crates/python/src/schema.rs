@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
-use penstock_types::{PlanError, TypeName, closest, parse_type};
+use penstock_types::{PlanError, TypeName, closest, describe_field, parse_type};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyMapping};
@@ -118,15 +118,6 @@ impl Schema {
     }
 
     fn __repr__(&self) -> String {
-        let lines: Vec<String> = self
-            .inner
-            .fields()
-            .iter()
-            .map(|field| {
-                let not_null = if field.is_nullable() { "" } else { " not null" };
-                format!("{}: {}{not_null}", field.name(), TypeName(field.data_type()))
-            })
-            .collect();
-        lines.join("\n")
+        self.inner.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join("\n")
     }
 }

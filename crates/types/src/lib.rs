@@ -15,4 +15,4 @@ pub use duration::Span;
 pub use error::{ComputeError, PlanError};
 pub use suggest::closest;
 pub use tick::Tick;
-pub use type_name::{TypeName, parse_type};
+pub use type_name::{TypeName, describe_field, parse_type};

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
 
 /// Prints an Arrow type.
 pub struct TypeName<'a>(pub &'a DataType);
@@ -74,6 +74,12 @@ impl fmt::Display for TypeName<'_> {
             other => write!(f, "{}", other.to_string().to_lowercase()),
         }
     }
+}
+
+/// A column as it is listed: `price: decimal128(10, 2) not null`.
+pub fn describe_field(field: &Field) -> String {
+    let not_null = if field.is_nullable() { "" } else { " not null" };
+    format!("{}: {}{not_null}", field.name(), TypeName(field.data_type()))
 }
 
 fn parse_unit(text: &str) -> Option<TimeUnit> {

@@ -5,20 +5,12 @@ use std::fmt::Write as _;
 use arrow_schema::Schema;
 use penstock_expr::Expr;
 use penstock_operators::LookupKind;
-use penstock_types::{Tick, TypeName};
+use penstock_types::{Tick, describe_field};
 
 use super::{Plan, Step};
 
 fn columns(schema: &Schema) -> String {
-    let names: Vec<String> = schema
-        .fields()
-        .iter()
-        .map(|field| {
-            let not_null = if field.is_nullable() { "" } else { " not null" };
-            format!("{}: {}{not_null}", field.name(), TypeName(field.data_type()))
-        })
-        .collect();
-    names.join(", ")
+    schema.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join(", ")
 }
 
 /// `name = expression`, or only the expression when it has its own name.
