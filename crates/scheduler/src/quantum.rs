@@ -1,8 +1,8 @@
 //! Rows per run: as many as stay in cache from one operator of a chain to the next.
 
 /// Bytes of the columns of a run, which stay in the second-level cache.
-/// From `cargo bench -p penstock-benches --bench ysb`, rows of 24 bytes: flat from 4,096 rows per run on; 512
-/// rows are a third slower.
+/// From `cargo bench -p penstock-benches --bench ysb`, rows of 24 bytes: flat from 2,048 rows per run on; 512
+/// rows are a quarter slower.
 const RUN_BYTES: usize = 128 * 1024;
 const FEWEST: usize = 512;
 const MOST: usize = 8192;
