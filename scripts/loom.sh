@@ -10,4 +10,4 @@ export RUSTFLAGS="${RUSTFLAGS:-} --cfg loom"
 # Optimised, since loom runs each test thousands of times, but not for the last few percent.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=false
 export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-2}"
-exec cargo test --package penstock-queue --release --locked --lib --tests
+exec cargo test --package penstock-queue --release --locked --lib --tests "$@"

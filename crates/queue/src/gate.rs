@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use crate::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, ordering, planted};
 
 const EMPTY: u32 = 0;
 const READY: u32 = 1;
@@ -40,9 +40,13 @@ impl Gate {
     /// Says that something was published for the waiter.
     pub fn signal(&self) {
         // AcqRel: Release hands over what was published before; it pairs with the Acquire in `take_signal`.
-        if self.state.swap(READY, Ordering::AcqRel) == WAITING {
-            drop(self.locked());
-            self.woken.notify_one();
+        if self.state.swap(READY, ordering("gate.signal", Ordering::AcqRel)) == WAITING {
+            if !planted("gate.lock") {
+                drop(self.locked());
+            }
+            if !planted("gate.notify") {
+                self.woken.notify_one();
+            }
         }
     }
 
@@ -52,7 +56,8 @@ impl Gate {
     }
 
     fn take_signal(&self) -> bool {
-        self.state.compare_exchange(READY, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let success = ordering("gate.take", Ordering::AcqRel);
+        self.state.compare_exchange(READY, EMPTY, success, Ordering::Acquire).is_ok()
     }
 
     /// Sleeps until a signal comes, or until `timeout` is over. Whether a signal came.

@@ -1,10 +1,18 @@
 //! Lock-free primitives that carry work between threads.
 //!
 //! - [`ring`]: a bounded queue from one producer to one consumer
+//! - [`log`]: positions, directory and signals of a stream with one writer and many readers
+//! - [`pile`]: values from many threads, taken all at once by one
+//! - [`supply`]: one thread makes things in the background for others that ask ahead of need
 //! - [`gate`]: where a thread sleeps until another one has something for it
+//! - [`wake`]: how a task learns that there is something for it
 //!
-//! Atomics and cells come from the `sync` module, which loom replaces under `--cfg loom`.
+//! Atomics and cells come from [`sync`], which loom replaces under `--cfg loom`.
 
 pub mod gate;
+pub mod log;
+pub mod pile;
 pub mod ring;
-mod sync;
+pub mod supply;
+pub mod sync;
+pub mod wake;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use crate::gate::Gate;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell, ordering, planted};
 
 struct Shared<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
@@ -91,7 +91,7 @@ impl<T> Producer<T> {
         let shared = &*self.0;
         let tail = shared.tail.load(Ordering::Relaxed); // Q1: our own position
         // Acquire: pairs with the Release in `pop`. Whoever sees the new head sees the slot emptied.
-        let head = shared.head.load(Ordering::Acquire);
+        let head = shared.head.load(ordering("ring.head.load", Ordering::Acquire));
         if tail - head == shared.slots.len() || self.is_closed() {
             return Err(value);
         }
@@ -100,8 +100,10 @@ impl<T> Producer<T> {
             unsafe { (*slot).write(value) };
         });
         // Release: pairs with the Acquire in `pop`. Whoever sees the new tail sees the value.
-        shared.tail.store(tail + 1, Ordering::Release);
-        shared.values.signal();
+        shared.tail.store(tail + 1, ordering("ring.tail.store", Ordering::Release));
+        if !planted("ring.push.wake") {
+            shared.values.signal();
+        }
         Ok(())
     }
 
@@ -115,6 +117,12 @@ impl<T> Producer<T> {
         }
     }
 
+    /// Values that can be pushed now; more, once the consumer goes on.
+    pub fn room(&self) -> usize {
+        let shared = &*self.0;
+        shared.slots.len() - (shared.tail.load(Ordering::Relaxed) - shared.head.load(Ordering::Acquire))
+    }
+
     /// Whether the consumer is gone.
     pub fn is_closed(&self) -> bool {
         self.0.consumer_gone.load(Ordering::Acquire)
@@ -124,8 +132,10 @@ impl<T> Producer<T> {
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `pop`. Whoever sees this sees the last tail.
-        self.0.producer_gone.store(true, Ordering::Release);
-        self.0.values.signal();
+        self.0.producer_gone.store(true, ordering("ring.producer_gone.store", Ordering::Release));
+        if !planted("ring.producer_gone.wake") {
+            self.0.values.signal();
+        }
     }
 }
 
@@ -134,10 +144,10 @@ impl<T> Consumer<T> {
     pub fn pop(&mut self) -> Popped<T> {
         let shared = &*self.0;
         // Before the tail: once the producer is gone, the tail read afterwards is the last one.
-        let gone = shared.producer_gone.load(Ordering::Acquire);
+        let gone = shared.producer_gone.load(ordering("ring.producer_gone.load", Ordering::Acquire));
         let head = shared.head.load(Ordering::Relaxed); // Q1: our own position
         // Acquire: pairs with the Release in `try_push`.
-        if head == shared.tail.load(Ordering::Acquire) {
+        if head == shared.tail.load(ordering("ring.tail.load", Ordering::Acquire)) {
             return if gone { Popped::Closed } else { Popped::Empty };
         }
         let value = shared.slots[head % shared.slots.len()].with(|slot| {
@@ -147,9 +157,21 @@ impl<T> Consumer<T> {
             unsafe { slot.assume_init_read() }
         });
         // Release: pairs with the Acquire in `try_push`.
-        shared.head.store(head + 1, Ordering::Release);
-        shared.room.signal();
+        shared.head.store(head + 1, ordering("ring.head.store", Ordering::Release));
+        if !planted("ring.pop.wake") {
+            shared.room.signal();
+        }
         Popped::Value(value)
+    }
+
+    /// Values that wait.
+    pub fn len(&self) -> usize {
+        self.0.tail.load(Ordering::Acquire) - self.0.head.load(Ordering::Relaxed)
+    }
+
+    /// Whether no value waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Sleeps until there may be a value, or the producer left, or `timeout` is over.
@@ -165,6 +187,8 @@ impl<T> Consumer<T> {
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
         self.0.consumer_gone.store(true, Ordering::Release);
-        self.0.room.signal();
+        if !planted("ring.consumer_gone.wake") {
+            self.0.room.signal();
+        }
     }
 }

@@ -1,36 +1,71 @@
 //! The std/loom switch: everything shared between threads is made of these.
+//!
+//! Under `--cfg loom` atomics, cells and locks are loom's, which tries every interleaving. So that a model
+//! check can be seen to fail, an ordering or a step may carry a name: [`ordering`] and [`planted`]. With
+//! `PENSTOCK_WEAKEN=name` in the environment, loom builds relax that ordering, or take that step out; every
+//! other build compiles both away.
 
 #[cfg(loom)]
-pub(crate) use loom::{
+pub use loom::{
     cell::UnsafeCell,
-    sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
 #[cfg(not(loom))]
-pub(crate) use std::{
-    sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering},
+pub use std::{
+    sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
+
+/// The ordering given, or `Relaxed` where a model check weakens the place of that name.
+#[cfg(not(loom))]
+#[inline(always)]
+pub const fn ordering(_place: &'static str, ordering: Ordering) -> Ordering {
+    ordering
+}
+
+/// Whether a model check has taken out the step of that name: never in a real build.
+#[cfg(not(loom))]
+#[inline(always)]
+pub const fn planted(_place: &'static str) -> bool {
+    false
+}
+
+/// The ordering given, or `Relaxed` where a model check weakens the place of that name.
+#[cfg(loom)]
+pub fn ordering(place: &'static str, ordering: Ordering) -> Ordering {
+    if planted(place) { Ordering::Relaxed } else { ordering }
+}
+
+/// Whether a model check has taken out the step of that name.
+#[cfg(loom)]
+pub fn planted(place: &'static str) -> bool {
+    static WEAKENED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    WEAKENED.get_or_init(|| std::env::var("PENSTOCK_WEAKEN").ok()).as_deref() == Some(place)
+}
 
 /// `std`'s cell with loom's interface.
 #[cfg(not(loom))]
 #[derive(Debug)]
-pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
 #[cfg(not(loom))]
 impl<T> UnsafeCell<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    /// A cell around `value`.
+    pub const fn new(value: T) -> Self {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    #[inline]
-    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+    /// Hands out a pointer for reading.
+    #[inline(always)]
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
     }
 
-    #[inline]
-    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+    /// Hands out a pointer for writing.
+    #[inline(always)]
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())
     }
 }

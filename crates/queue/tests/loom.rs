@@ -1,7 +1,7 @@
 //! Every interleaving of a producer and a consumer, within loom's bounds.
 //!
 //! Run with `make loom`. A lost wake-up shows as a deadlock, a missing ordering as a race on the
-//! slot's cell.
+//! slot's cell; `weakened.txt` says which test fails without which ordering or step.
 #![cfg(loom)]
 
 use std::time::Duration;
@@ -62,6 +62,20 @@ fn a_blocked_producer_learns_that_the_consumer_left() {
             value = back;
             producer.wait_for_room(NEVER);
         }
+        leaving.join().unwrap();
+    });
+}
+
+#[test]
+fn a_blocked_producer_learns_that_nobody_will_pop() {
+    check(|| {
+        let (mut producer, consumer) = ring(1);
+        producer.try_push(1_u32).unwrap();
+        let leaving = thread::spawn(move || drop(consumer));
+        while !producer.is_closed() {
+            producer.wait_for_room(NEVER);
+        }
+        assert_eq!(producer.try_push(2), Err(2));
         leaving.join().unwrap();
     });
 }

@@ -67,6 +67,16 @@ impl PlanError {
     }
 }
 
+/// An amount of memory that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("bad size \"{text}\": {reason}")]
+pub struct SizeError {
+    /// The size as it was written.
+    pub text: String,
+    /// What is wrong with it, and what is allowed.
+    pub reason: String,
+}
+
 /// A value that cannot be computed, found while rows are running.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ComputeError {

@@ -1,5 +1,5 @@
-//! The words every other crate speaks: names of types, ticks of event time, durations, closest
-//! matches, and the errors that travel through several crates before a user reads them.
+//! The words every other crate speaks: names of types, ticks of event time, durations, sizes,
+//! closest matches, and the errors that travel through several crates before a user reads them.
 //!
 //! Nothing here holds state, and nothing here touches rows.
 
@@ -7,12 +7,14 @@
 
 mod duration;
 mod error;
+mod size;
 mod suggest;
 mod tick;
 mod type_name;
 
 pub use duration::Span;
-pub use error::{ComputeError, PlanError};
+pub use error::{ComputeError, PlanError, SizeError};
+pub use size::ByteSize;
 pub use suggest::closest;
 pub use tick::Tick;
 pub use type_name::{TypeName, describe_field, parse_type};

@@ -1,0 +1,248 @@
+//! The writer's side: rows, the directory, and the readers.
+
+use std::sync::{Arc as StdArc, OnceLock};
+
+use crossbeam_utils::CachePadded;
+
+use super::signals::Outbox;
+use super::slots::Slots;
+use super::{Entry, Head, HeadLine, NO_WATERMARK, Place, PlaceLine, Reader, Shared};
+use crate::sync::{Arc, AtomicBool, AtomicI64, AtomicU64, Ordering, ordering, planted};
+use crate::wake::Wake;
+
+/// The side that publishes. Dropping it closes the log: readers still consume what is there.
+pub struct Writer<C, S> {
+    pub(super) head: HeadLine,
+    pub(super) shared: Arc<Shared<C, S>>,
+    pub(super) seats: Vec<Seat>,
+    pub(super) outbox: Outbox,
+    /// Our own `write_pos`.
+    position: u64,
+    end: u64,
+    /// Entries `first..next` are in the directory. `current` is the one that `position` stands in, or `next`.
+    first: u64,
+    current: u64,
+    next: u64,
+    capacity: u64,
+    /// Every present reader has consumed the rows below this position. May lag behind.
+    floor: u64,
+}
+
+/// A reader as its writer knows it.
+pub(super) struct Seat {
+    pub(super) place: PlaceLine,
+    wake: StdArc<dyn Wake>,
+}
+
+impl Seat {
+    fn is_gone(&self) -> bool {
+        // Acquire: pairs with the Release in the drop of `Reader`. Whoever sees it gone has outlived its last look
+        // at any slot.
+        self.place.gone.load(ordering("log.gone.load", Ordering::Acquire))
+    }
+
+    fn read_pos(&self) -> u64 {
+        // Acquire: pairs with the Release in `Reader::advance`. Whoever sees the new position has outlived the
+        // reader's last look at the entries below it.
+        self.place.read_pos.load(ordering("log.read_pos.load", Ordering::Acquire))
+    }
+}
+
+impl<C, S> Writer<C, S> {
+    /// A log at position zero, with room for `chunks` entries in the directory and `signals` in the ring.
+    ///
+    /// # Panics
+    /// When one of them is zero.
+    pub fn new(chunks: usize, signals: usize) -> Self {
+        assert!(chunks > 0, "a log needs room for a chunk");
+        let outbox = Outbox::new(signals);
+        let head = Head {
+            write_pos: AtomicU64::new(0),
+            signal_tail: AtomicU64::new(0),
+            tip: AtomicI64::new(NO_WATERMARK),
+            closed: AtomicBool::new(false),
+        };
+        let (directory, signals) = (Slots::new(chunks), Slots::new(signals));
+        Self {
+            head: Arc::new(CachePadded::new(head)),
+            shared: Arc::new(Shared { directory, signals, writer: OnceLock::new() }),
+            seats: Vec::new(),
+            outbox,
+            position: 0,
+            end: 0,
+            first: 0,
+            current: 0,
+            next: 0,
+            capacity: chunks as u64,
+            floor: 0,
+        }
+    }
+
+    /// Where the next row goes.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Where the last chunk of the directory ends: rows up to here can be published.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// How many entries the directory holds.
+    pub fn chunks(&self) -> usize {
+        (self.next - self.first) as usize
+    }
+
+    /// Whether the directory has room for another entry.
+    pub fn has_entry(&self) -> bool {
+        self.next - self.first < self.capacity
+    }
+
+    /// Adds a chunk that takes the next `rows` positions behind [`Self::end`].
+    ///
+    /// # Panics
+    /// When the directory is full, or the chunk has no rows.
+    pub fn add(&mut self, chunk: C, rows: u64) {
+        assert!(self.has_entry(), "the directory has a free entry");
+        assert!(rows > 0, "a chunk has rows");
+        let end = self.end.checked_add(rows).expect("positions fit 64 bits");
+        // SAFETY: the entry that had this slot was taken out (L3), and readers look at the new one only after
+        // `write_pos` has entered it.
+        unsafe { self.shared.directory.put(self.next, Entry { chunk, start: self.end, end }) };
+        self.next += 1;
+        self.end = end;
+    }
+
+    /// The entry of that number, which must be in `first..next`.
+    fn entry(&self, number: u64) -> &Entry<C> {
+        // SAFETY: this writer stored the entry, and takes it out only through `&mut self` (L1).
+        unsafe { self.shared.directory.get(number) }
+    }
+
+    /// The chunk that [`Self::position`] stands in, and the offset in it.
+    #[inline]
+    pub fn current(&self) -> Option<(&C, u64)> {
+        self.entry_at(self.position)
+    }
+
+    /// The chunk that holds a position in `position()..end()`, and the offset in it.
+    #[inline]
+    pub fn entry_at(&self, position: u64) -> Option<(&C, u64)> {
+        if position < self.position {
+            return None;
+        }
+        let mut entries = (self.current..self.next).map(|number| self.entry(number));
+        entries.find(|entry| position < entry.end).map(|entry| (&entry.chunk, position - entry.start))
+    }
+
+    /// Takes the oldest chunk out when it is full and every present reader has left it.
+    ///
+    /// Readers that are gone are noticed when their position would matter.
+    pub fn reclaim(&mut self) -> Option<C> {
+        if self.first == self.current {
+            return None;
+        }
+        let end = self.entry(self.first).end;
+        if self.floor < end && !planted("log.reclaim.look") {
+            self.dismiss_gone();
+            self.floor = self.slowest();
+            if self.floor < end {
+                return None;
+            }
+        }
+        // SAFETY: `write_pos` and every present reader have left the entry (L3); the Acquire loads put their last
+        // looks at the slot before this.
+        let entry = unsafe { self.shared.directory.take(self.first) };
+        self.first += 1;
+        entry.map(|entry| entry.chunk)
+    }
+
+    /// The smallest position of the present readers; [`Self::position`] without readers.
+    pub fn slowest(&self) -> u64 {
+        let present = self.seats.iter().filter(|seat| !seat.is_gone());
+        present.map(Seat::read_pos).min().unwrap_or(self.position)
+    }
+
+    /// How many readers are present.
+    pub fn readers(&self) -> usize {
+        self.seats.iter().filter(|seat| !seat.is_gone()).count()
+    }
+
+    /// Says who is woken when a reader leaves a chunk, passes a signal or goes away. Look again at what they may
+    /// have done before this.
+    ///
+    /// # Panics
+    /// When it was said before.
+    pub fn set_wake(&mut self, wake: StdArc<dyn Wake>) {
+        assert!(self.shared.writer.set(wake).is_ok(), "a log has one writer to wake");
+    }
+
+    /// A reader that starts at [`Self::position`] and first sees the current watermark, if there is one.
+    /// `wake` is woken whenever something was published.
+    pub fn join(&mut self, wake: StdArc<dyn Wake>) -> Reader<C, S> {
+        self.dismiss_gone();
+        let place = Arc::new(CachePadded::new(Place {
+            read_pos: AtomicU64::new(self.position),
+            signal_pos: AtomicU64::new(self.outbox.tail()),
+            watermark: AtomicI64::new(NO_WATERMARK),
+            gone: AtomicBool::new(false),
+        }));
+        self.seats.push(Seat { place: Arc::clone(&place), wake });
+        let (head, shared) = (Arc::clone(&self.head), Arc::clone(&self.shared));
+        Reader::new(head, shared, place, self.current, self.outbox.tip())
+    }
+
+    pub(super) fn dismiss_gone(&mut self) {
+        self.seats.retain(|seat| !seat.is_gone());
+    }
+
+    pub(super) fn wake_readers(&self) {
+        for seat in &self.seats {
+            seat.wake.wake();
+        }
+    }
+}
+
+impl<C, S: Copy> Writer<C, S> {
+    /// Whether rows may be published: not while a watermark that stands at [`Self::position`] finds no room in the
+    /// ring. Tries to put it there; when there is none, the writer's wake-up comes when a reader has passed a signal.
+    #[inline]
+    pub fn can_publish(&mut self) -> bool {
+        self.post_tip()
+    }
+
+    /// Publishes the next `rows` rows, and wakes the readers.
+    ///
+    /// # Panics
+    /// When [`Self::can_publish`] is false, or the directory ends before.
+    #[inline]
+    pub fn publish(&mut self, rows: u64) {
+        if rows == 0 {
+            return;
+        }
+        assert!(rows <= self.end - self.position, "rows are published where there are chunks");
+        assert!(self.can_publish(), "the ring has room for the watermark in front of the rows");
+        self.position += rows;
+        while self.current < self.next && self.entry(self.current).end <= self.position {
+            self.current += 1;
+        }
+        // Release: pairs with the Acquire in `Seen::load`. Whoever sees the new position sees the rows below it,
+        // their entries (L3) and the signals in front of them (L5).
+        self.head.write_pos.store(self.position, ordering("log.write_pos.store", Ordering::Release));
+        if !planted("log.publish.wake") {
+            self.wake_readers();
+        }
+    }
+}
+
+impl<C, S> Drop for Writer<C, S> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `Seen::load` (L7).
+        self.head.closed.store(true, ordering("log.closed.store", Ordering::Release));
+        if !planted("log.close.wake") {
+            self.wake_readers();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Values from many threads, taken all at once.
+//!
+//! A pile is one word, `top`, and the values below it hang together as a list. Nobody ever takes a single value,
+//! so a top that left and came back means no harm.
+//!
+//! P1. `top` is null (empty), CLOSED, or the newest node. CLOSED is final.
+//! P2. A node is written by the thread that pushes it, until the exchange that makes it the top; from then on it
+//!     is not touched before an exchange takes it out together with all below it. Whoever made that exchange
+//!     owns them all.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+use crate::sync::{AtomicPtr, Ordering, UnsafeCell, ordering};
+
+struct Node<T> {
+    value: UnsafeCell<Option<T>>,
+    below: *mut Node<T>,
+}
+
+/// Stands in `top` of a closed pile. No node has this address: it is too low for an allocation.
+const fn closed<T>() -> *mut Node<T> {
+    NonNull::dangling().as_ptr()
+}
+
+/// Where any thread leaves values and any thread takes all of them. No call waits for another one.
+pub struct Pile<T> {
+    top: AtomicPtr<Node<T>>,
+    owns: PhantomData<*mut T>,
+}
+
+// SAFETY: a pile owns its values (P2), and they may move to another thread with it.
+unsafe impl<T: Send> Send for Pile<T> {}
+// SAFETY: by P2 a value is with one thread at a time and is handed over with Release and Acquire; no thread gets a
+// reference to a value in the pile, so `T: Send` is enough.
+unsafe impl<T: Send> Sync for Pile<T> {}
+
+impl<T> Default for Pile<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for Pile<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pile").field("closed", &self.is_closed()).finish_non_exhaustive()
+    }
+}
+
+impl<T> Pile<T> {
+    /// An empty pile.
+    pub fn new() -> Self {
+        Self { top: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
+    }
+
+    /// Puts a value on top, or gives it back when the pile is closed.
+    pub fn push(&self, value: T) -> Result<(), T> {
+        let mut node = Box::new(Node { value: UnsafeCell::new(Some(value)), below: ptr::null_mut() });
+        let mut top = self.top.load(Ordering::Relaxed);
+        while top != closed() {
+            node.below = top;
+            let raw = Box::into_raw(node);
+            // Release: pairs with the Acquire in `take_all` and `close`. Whoever takes the node sees its value; and
+            // the nodes below it as well, since the exchange goes on with the release of theirs.
+            let publish = ordering("pile.push", Ordering::Release);
+            match self.top.compare_exchange(top, raw, publish, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(now) => top = now,
+            }
+            // SAFETY: the exchange failed, so the node is still this thread's alone (P2).
+            node = unsafe { Box::from_raw(raw) };
+        }
+        match take_value(&node) {
+            Some(value) => Err(value),
+            None => unreachable!("the value was put into the node above"),
+        }
+    }
+
+    /// Takes everything, the oldest first. Nothing when the pile is closed.
+    pub fn take_all(&self) -> Vec<T> {
+        let mut top = self.top.load(Ordering::Relaxed);
+        while !top.is_null() && top != closed() {
+            // Acquire: pairs with the Release in `push`.
+            let see = ordering("pile.take", Ordering::Acquire);
+            match self.top.compare_exchange(top, ptr::null_mut(), see, Ordering::Relaxed) {
+                // P2: the exchange made the list this thread's own.
+                Ok(top) => return unpile(top),
+                Err(now) => top = now,
+            }
+        }
+        Vec::new()
+    }
+
+    /// Closes the pile for good and takes everything, the oldest first.
+    pub fn close(&self) -> Vec<T> {
+        // Acquire: pairs with the Release in `push`.
+        let top = self.top.swap(closed(), ordering("pile.close", Ordering::Acquire));
+        if top == closed() { Vec::new() } else { unpile(top) }
+    }
+
+    /// Whether somebody closed it.
+    pub fn is_closed(&self) -> bool {
+        self.top.load(Ordering::Relaxed) == closed()
+    }
+}
+
+impl<T> Drop for Pile<T> {
+    fn drop(&mut self) {
+        drop(self.close());
+    }
+}
+
+fn take_value<T>(node: &Node<T>) -> Option<T> {
+    node.value.with_mut(|value| {
+        // SAFETY: by P2 the node belongs to the caller alone, whether it was never pushed or has been taken out.
+        unsafe { &mut *value }.take()
+    })
+}
+
+/// The values of a list that the caller owns by P2.
+fn unpile<T>(mut top: *mut Node<T>) -> Vec<T> {
+    let mut values = Vec::new();
+    while !top.is_null() {
+        // SAFETY: by P2 the node came out of a Box in `push` and the caller owns it.
+        let node = unsafe { Box::from_raw(top) };
+        top = node.below;
+        values.extend(take_value(&node));
+    }
+    values.reverse();
+    values
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn gives_the_oldest_first() {
+        let pile = Pile::new();
+        assert_eq!(pile.take_all(), [0; 0]);
+        for number in 0..3 {
+            pile.push(number).unwrap();
+        }
+        assert_eq!(pile.take_all(), [0, 1, 2]);
+        assert_eq!(pile.take_all(), [0; 0]);
+    }
+
+    #[test]
+    fn a_closed_pile_gives_values_back() {
+        let pile = Pile::new();
+        pile.push("in").unwrap();
+        assert_eq!(pile.close(), ["in"]);
+        assert!(pile.is_closed());
+        assert_eq!(pile.push("late"), Err("late"));
+        assert!(pile.take_all().is_empty());
+        assert!(pile.close().is_empty());
+    }
+
+    #[test]
+    fn what_is_left_in_a_pile_is_dropped_with_it() {
+        let value = Arc::new(());
+        let pile = Pile::new();
+        pile.push(Arc::clone(&value)).unwrap();
+        pile.push(Arc::clone(&value)).unwrap();
+        drop(pile);
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn every_value_of_every_thread_arrives_once() {
+        const EACH: u64 = 10_000;
+        let pile = Arc::new(Pile::new());
+        let pushing: Vec<_> = (0..3)
+            .map(|thread| {
+                let pile = Arc::clone(&pile);
+                thread::spawn(move || {
+                    for number in 0..EACH {
+                        pile.push((thread, number)).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let mut next = [0; 3];
+        while next != [EACH; 3] {
+            for (thread, number) in pile.take_all() {
+                assert_eq!(number, next[thread], "one thread's values keep their order");
+                next[thread] += 1;
+            }
+            thread::yield_now();
+        }
+        for thread in pushing {
+            thread.join().unwrap();
+        }
+    }
+}
