@@ -5,8 +5,7 @@
 
 use std::cmp::Ordering;
 
-use arrow_buffer::Buffer;
-use penstock_memory::{Native, view};
+use penstock_memory::{Native, Payloads, view};
 
 use crate::expr::BinaryOp;
 use crate::operand::{Operand, zip};
@@ -67,8 +66,8 @@ pub(crate) fn compare<T: Ordered>(
 /// Compares strings or binary.
 pub(crate) fn compare_views(
     op: BinaryOp,
-    (left, left_buffers): (Operand<'_, u128>, &[Buffer]),
-    (right, right_buffers): (Operand<'_, u128>, &[Buffer]),
+    (left, left_payloads): (Operand<'_, u128>, Payloads<'_>),
+    (right, right_payloads): (Operand<'_, u128>, Payloads<'_>),
     valid: Option<&[u8]>,
     rows: usize,
     out: &mut Vec<u8>,
@@ -80,7 +79,7 @@ pub(crate) fn compare_views(
                 // A view under a null points nowhere (C2), so it is not followed.
                 let valid = valid.is_none_or(|mask| mask[row] != 0);
                 u8::from(
-                    valid && view::equal(left.at(row), left_buffers, right.at(row), right_buffers) == wanted,
+                    valid && view::equal(left.at(row), left_payloads, right.at(row), right_payloads) == wanted,
                 )
             }));
             return;
@@ -92,7 +91,7 @@ pub(crate) fn compare_views(
     };
     out.extend((0..rows).map(|row| {
         let valid = valid.is_none_or(|mask| mask[row] != 0);
-        u8::from(valid && holds(view::compare(left.at(row), left_buffers, right.at(row), right_buffers)))
+        u8::from(valid && holds(view::compare(left.at(row), left_payloads, right.at(row), right_payloads)))
     }));
 }
 

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arrow_buffer::Buffer;
 use arrow_schema::{DataType, Schema, TimeUnit};
 use penstock_memory::{ColumnBuf, Physical, SlotId, Values, view::make_view};
 use penstock_types::{PlanError, TypeName};
@@ -172,7 +173,7 @@ fn bytes(value: &[u8]) -> Node {
     let mut column = ColumnBuf::new(Physical::View);
     let (views, buffers) = column.refill_views();
     views.push(make_view(value, 0, 0));
-    buffers.push(value.to_vec().into());
+    buffers.push(Buffer::from_vec(value.to_vec()).into());
     Node::Constant(column)
 }
 

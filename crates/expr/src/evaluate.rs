@@ -1,8 +1,7 @@
 //! A compiled expression over a run.
 
-use arrow_buffer::Buffer;
 use penstock_memory::run::take_spare;
-use penstock_memory::{Column, ColumnBuf, Native, Physical, Run};
+use penstock_memory::{Column, ColumnBuf, Native, Payloads, Physical, Run};
 use penstock_types::ComputeError;
 
 use crate::arithmetic::{Number, arithmetic};
@@ -41,7 +40,7 @@ impl Value<'_> {
         }
     }
 
-    fn views(&self) -> (Operand<'_, u128>, &[Buffer]) {
+    fn views(&self) -> (Operand<'_, u128>, Payloads<'_>) {
         match self {
             Self::Borrowed(column) => {
                 let (views, buffers) = column.views();

@@ -18,6 +18,7 @@ use penstock_types::TypeName;
 use thiserror::Error;
 
 use crate::column::{Column, ColumnBuf, Physical, Values};
+use crate::payload::Payload;
 use crate::view::make_view;
 
 /// A batch that does not fit the declared schema.
@@ -38,7 +39,7 @@ enum Source {
     Bool(BooleanBuffer, Option<NullBuffer>),
     Offsets32(ScalarBuffer<i32>, Buffer, Option<NullBuffer>),
     Offsets64(ScalarBuffer<i64>, Buffer, Option<NullBuffer>),
-    Views(ScalarBuffer<u128>, Vec<Buffer>, Option<NullBuffer>),
+    Views(ScalarBuffer<u128>, Vec<Payload>, Option<NullBuffer>),
     /// Decoded for the rows of a run, by arrow's kernel.
     Dictionary(ArrayRef, DataType),
 }
@@ -163,6 +164,10 @@ fn interchangeable(declared: &DataType, given: &DataType) -> bool {
             && matches!(given, Binary | LargeBinary | BinaryView))
 }
 
+fn payloads(buffers: &[Buffer]) -> Vec<Payload> {
+    buffers.iter().cloned().map(Payload::from).collect()
+}
+
 fn open_column(array: &ArrayRef) -> Result<Source, arrow_schema::ArrowError> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
     let variable = matches!(Physical::of(array.data_type()), Some(Physical::View));
@@ -190,11 +195,11 @@ fn open_column(array: &ArrayRef) -> Result<Source, arrow_schema::ArrowError> {
         }
         DataType::Utf8View => {
             let array = array.as_string_view();
-            Source::Views(array.views().clone(), array.data_buffers().to_vec(), nulls)
+            Source::Views(array.views().clone(), payloads(array.data_buffers()), nulls)
         }
         DataType::BinaryView => {
             let array = array.as_binary_view();
-            Source::Views(array.views().clone(), array.data_buffers().to_vec(), nulls)
+            Source::Views(array.views().clone(), payloads(array.data_buffers()), nulls)
         }
         DataType::Dictionary(_, values) => {
             // Views let the decoded strings share the payload of the dictionary.
@@ -374,12 +379,12 @@ fn load_offsets<O: Copy + TryInto<usize>>(
     let bytes = payload.as_slice();
     // Views hold 32-bit offsets: a run that spans more payload than that gets several buffers.
     let mut base = at(0);
-    buffers.push(payload.slice(base));
+    buffers.push(payload.slice(base).into());
     let mut push = |row: usize| {
         let (from, to) = (at(row), at(row + 1));
         if to - base > u32::MAX as usize {
             base = from;
-            buffers.push(payload.slice(base));
+            buffers.push(payload.slice(base).into());
         }
         views.push(make_view(&bytes[from..to], buffers.len() as u32 - 1, (from - base) as u32));
     };

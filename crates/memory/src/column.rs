@@ -5,8 +5,9 @@
 //!     depend on them.
 //! C3. A bool is a byte that is 0 or 1.
 
-use arrow_buffer::Buffer;
 use arrow_schema::DataType;
+
+use crate::payload::{Payload, Payloads};
 
 /// How the values of a column are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,8 +83,8 @@ pub enum Values<'a> {
     F32(&'a [f32]),
     F64(&'a [f64]),
     I128(&'a [i128]),
-    /// Views, and the buffers that the long ones point into.
-    View(&'a [u128], &'a [Buffer]),
+    /// Views, and the payloads that the long ones point into.
+    View(&'a [u128], Payloads<'a>),
 }
 
 /// Values of one column, owned, to be filled again and again.
@@ -101,8 +102,8 @@ pub enum ValuesBuf {
     F32(Vec<f32>),
     F64(Vec<f64>),
     I128(Vec<i128>),
-    /// Views, and the buffers that the long ones point into.
-    View(Vec<u128>, Vec<Buffer>),
+    /// Views, and the payloads that the long ones point into.
+    View(Vec<u128>, Vec<Payload>),
 }
 
 /// A Rust type that a fixed-width column is stored as.
@@ -216,7 +217,7 @@ impl ValuesBuf {
             Self::F32(vec) => Values::F32(vec),
             Self::F64(vec) => Values::F64(vec),
             Self::I128(vec) => Values::I128(vec),
-            Self::View(views, buffers) => Values::View(views, buffers),
+            Self::View(views, payloads) => Values::View(views, Payloads::List(payloads)),
         }
     }
 }
@@ -239,13 +240,13 @@ impl<'a> Column<'a> {
         T::slice(self.values).expect("a compiled plan reads columns by their own storage type")
     }
 
-    /// The views and their buffers.
+    /// The views and their payloads.
     ///
     /// # Panics
     /// When the column is not a string or binary column.
-    pub fn views(&self) -> (&'a [u128], &'a [Buffer]) {
+    pub fn views(&self) -> (&'a [u128], Payloads<'a>) {
         match self.values {
-            Values::View(views, buffers) => (views, buffers),
+            Values::View(views, payloads) => (views, payloads),
             _ => panic!("a compiled plan reads only string and binary columns as views"),
         }
     }
@@ -297,14 +298,14 @@ impl ColumnBuf {
     ///
     /// # Panics
     /// When the column is not stored as views.
-    pub fn refill_views(&mut self) -> (&mut Vec<u128>, &mut Vec<Buffer>) {
+    pub fn refill_views(&mut self) -> (&mut Vec<u128>, &mut Vec<Payload>) {
         self.masked = false;
-        let ValuesBuf::View(views, buffers) = &mut self.values else {
+        let ValuesBuf::View(views, payloads) = &mut self.values else {
             panic!("scratch is taken by the storage type it is filled with");
         };
         views.clear();
-        buffers.clear();
-        (views, buffers)
+        payloads.clear();
+        (views, payloads)
     }
 
     /// The mask, emptied and in force: to be filled with one byte per row.
@@ -339,7 +340,7 @@ impl ColumnBuf {
     /// Makes every one of `rows` rows null.
     pub fn fill_null(&mut self, rows: usize) {
         for_each_kind!(ValuesBuf, &mut self.values, vec => { vec.clear(); vec.resize(rows, Default::default()) },
-            (views, buffers) => { views.clear(); views.resize(rows, 0); buffers.clear() });
+            (views, payloads) => { views.clear(); views.resize(rows, 0); payloads.clear() });
         self.refill_mask().resize(rows, 0);
     }
 
@@ -352,11 +353,11 @@ impl ColumnBuf {
                         to.clear();
                         to.extend(rows.iter().map(|&row| from[row as usize]));
                     })*
-                    (Values::View(from, from_buffers), ValuesBuf::View(to, to_buffers)) => {
+                    (Values::View(from, from_payloads), ValuesBuf::View(to, to_payloads)) => {
                         to.clear();
                         to.extend(rows.iter().map(|&row| from[row as usize]));
-                        to_buffers.clear();
-                        to_buffers.extend_from_slice(from_buffers);
+                        to_payloads.clear();
+                        to_payloads.extend(from_payloads.iter().cloned());
                     }
                     _ => panic!("scratch is taken by the storage type it is filled with"),
                 }

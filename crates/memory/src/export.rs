@@ -1,8 +1,11 @@
-//! Columns of runs back into Arrow batches.
+//! Columns and blocks back into Arrow batches.
 //!
-//! Rows are appended until a batch is full; what is exported owns its memory, so that a user who
-//! keeps every result holds nothing of the engine's.
+//! Rows are appended, with a copy, until a batch is full. A block that is full already is handed out as it stands:
+//! its fixed-width columns become Arrow buffers without a copy. Either way a user who keeps every result holds
+//! nothing that the engine waits for: the memory of such a block leaves the account of its log.
 
+use std::panic::RefUnwindSafe;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
@@ -10,13 +13,18 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 
+use crate::chunk::Chunk;
 use crate::column::{Column, Physical, Values, ValuesBuf};
+use crate::for_each_kind;
+use crate::log::Lease;
 use crate::view::with_bytes;
 
 /// Rows of an exported batch.
 const BATCH_ROWS: usize = 64 * 1024;
 /// Payload of one string or binary column of an exported batch; below what 32-bit offsets hold.
 const BATCH_PAYLOAD_BYTES: usize = 1 << 30;
+/// Rows from which on a block is handed out as it stands; a batch of fewer costs its reader more than the copy.
+const WHOLE_BLOCK_ROWS: usize = 4096;
 
 struct Growing {
     data_type: DataType,
@@ -129,6 +137,44 @@ fn finish_bytes(
     }
 }
 
+/// A hold on the memory that an Arrow buffer shows.
+struct Kept {
+    _chunk: Arc<Chunk>,
+}
+
+// What it holds is never looked at again, only dropped.
+impl RefUnwindSafe for Kept {}
+
+fn shared_buffer<T>(values: &[T], chunk: &Arc<Chunk>) -> Buffer {
+    let kept = Arc::new(Kept { _chunk: Arc::clone(chunk) });
+    let start = NonNull::from(values).cast::<u8>();
+    // SAFETY: the values are rows of a whole block of this chunk, initialised, and never written while it has another
+    // owner than its log (K3, S2); `kept` is one until the last copy of the buffer is dropped.
+    unsafe { Buffer::from_custom_allocation(start, size_of_val(values), kept) }
+}
+
+/// A column of a whole block as an Arrow array; without a copy where Arrow stores it the same way.
+fn export_column(
+    data_type: &DataType,
+    column: Column<'_>,
+    rows: usize,
+    chunk: &Arc<Chunk>,
+) -> Result<ArrayRef, ArrowError> {
+    if *data_type == DataType::Boolean || matches!(column.values, Values::View(..)) {
+        let mut copied = Growing::new(data_type);
+        copied.append(column, 0, rows);
+        return copied.finish();
+    }
+    let buffer = for_each_kind!(Values, column.values, values => shared_buffer(values, chunk),
+        (views, _payloads) => shared_buffer(views, chunk));
+    let nulls = column
+        .valid
+        .filter(|mask| mask.contains(&0))
+        .map(|mask| NullBuffer::new(BooleanBuffer::collect_bool(rows, |row| mask[row] != 0)));
+    let data = ArrayData::builder(data_type.clone()).len(rows).add_buffer(buffer).nulls(nulls).build()?;
+    Ok(make_array(data))
+}
+
 /// Gathers columns of runs into batches of one schema.
 pub struct Exporter {
     schema: SchemaRef,
@@ -167,17 +213,40 @@ impl Exporter {
         Ok(())
     }
 
-    fn seal(&mut self) -> Result<(), ArrowError> {
+    /// Takes the rows of a lease; `columns` says which column of the lease each one of the schema is.
+    ///
+    /// A whole block becomes a batch of its own, without a copy; other rows are appended.
+    pub fn take(&mut self, lease: &Lease, columns: &[usize]) -> Result<(), ArrowError> {
+        let rows = lease.rows();
+        if !lease.is_whole_block() || rows < WHOLE_BLOCK_ROWS {
+            let columns: Vec<_> = columns.iter().map(|&column| lease.column(column)).collect();
+            return self.append(&columns, rows);
+        }
+        self.seal()?;
+        let chunk = lease.export();
+        let arrays = self
+            .schema
+            .fields()
+            .iter()
+            .zip(columns)
+            .map(|(field, &column)| export_column(field.data_type(), lease.column(column), rows, &chunk))
+            .collect::<Result<_, _>>()?;
+        self.finish_batch(arrays, rows)
+    }
+
+    /// Makes a batch of the rows that were appended, as few as they are.
+    pub fn seal(&mut self) -> Result<(), ArrowError> {
         if self.rows > 0 {
             let columns = self.columns.iter_mut().map(Growing::finish).collect::<Result<_, _>>()?;
-            let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
-            self.finished.push(RecordBatch::try_new_with_options(
-                Arc::clone(&self.schema),
-                columns,
-                &options,
-            )?);
+            self.finish_batch(columns, self.rows)?;
             self.rows = 0;
         }
+        Ok(())
+    }
+
+    fn finish_batch(&mut self, columns: Vec<ArrayRef>, rows: usize) -> Result<(), ArrowError> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        self.finished.push(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?);
         Ok(())
     }
 

@@ -1,25 +1,45 @@
-//! Rows as the engine holds them: runs of columns between Arrow at the borders.
+//! Rows as the engine holds them: runs of columns between Arrow at the borders, blocks between tasks.
 //!
-//! A [`Run`] is a bundle of rows handled together. Its columns have one form whatever Arrow form
-//! they came in: a slice of fixed-width values, an optional byte mask, and 16-byte views for
-//! strings and binary. Fixed-width Arrow values are borrowed; bitmaps, offset strings and
-//! dictionaries are turned into scratch that is used again for the next run.
+//! A [`Run`] is a bundle of rows handled together. Its columns have one form whatever form they came in: a slice of
+//! fixed-width values, an optional byte mask, and 16-byte views for strings and binary. Fixed-width Arrow values and
+//! the columns of blocks are borrowed; bitmaps, offset strings and dictionaries are turned into scratch that is used
+//! again for the next run.
 //!
+//! Rows:
 //! - [`batch`]: an Arrow batch, checked and made readable run by run
-//! - [`column`]: the one form of a column
-//! - [`view`]: strings and binary as 16-byte views
+//! - [`mod@column`]: the one form of a column; [`view`] and [`payload`]: strings and binary
 //! - [`run`]: slots, and the selections that filters leave behind
-//! - [`export`]: columns of runs back into Arrow batches
-
-#![forbid(unsafe_code)]
+//! - [`export`]: columns and blocks back into Arrow batches
+//!
+//! Memory:
+//! - [`layout`], [`shape`], [`chunk`]: columns in blocks, blocks in chunks
+//! - [`log`]: rows from one task to others, in blocks; [`signal`]: what stands between rows
+//! - [`row_queue`]: the same, row by row: what the block log is compared with; [`edge`]: either of the two
+//! - [`coordinator`]: the byte budget, and where chunks come from; [`platform`]: the calls that ask the system
 
 pub mod batch;
+pub mod chunk;
 pub mod column;
+pub mod coordinator;
+pub mod edge;
 pub mod export;
+pub mod layout;
+pub mod log;
+pub mod payload;
+pub mod platform;
+pub mod row_queue;
 pub mod run;
+pub mod shape;
+pub mod signal;
 pub mod view;
 
 pub use batch::{Batch, BatchError, SourceColumns};
 pub use column::{Column, ColumnBuf, Native, Physical, Values, ValuesBuf};
+pub use coordinator::{Coordinator, MemoryLimit};
+pub use edge::{EdgeReader, EdgeWriter, MemoryKind};
 pub use export::Exporter;
+pub use layout::{ColumnKind, Layout};
+pub use log::{Lease, LogOptions, LogReader, LogWriter, OpenError, Piece, Taken};
+pub use payload::{Payload, Payloads};
 pub use run::{Run, SlotId};
+pub use signal::Signal;

@@ -12,6 +12,7 @@ use arrow_array::RecordBatch;
 
 use crate::batch::{Batch, BatchError, Rows, SourceColumns};
 use crate::column::{Column, ColumnBuf, Physical};
+use crate::log::{Lease, Piece};
 
 /// Number of a slot.
 pub type SlotId = usize;
@@ -23,6 +24,10 @@ enum Held {
     Borrowed(usize),
     /// Column of the batch that nobody has read yet in this run.
     Unread(usize),
+    /// Column of the lease that nobody has read yet in this run.
+    Offered(usize),
+    /// Column of the lease, and whether any of its rows is null.
+    Leased(usize, bool),
     Owned,
 }
 
@@ -36,6 +41,7 @@ struct Slot {
 #[derive(Default)]
 pub struct Run {
     batch: Option<Batch>,
+    lease: Option<Lease>,
     start: usize,
     base_len: usize,
     slots: Vec<Slot>,
@@ -44,6 +50,7 @@ pub struct Run {
     spare: Vec<ColumnBuf>,
     len: usize,
     range: Option<(SlotId, (i64, i64))>,
+    watermark: Option<i64>,
 }
 
 impl Run {
@@ -72,7 +79,7 @@ impl Run {
         self.batch.as_ref().expect("runs are cut from a batch that was opened")
     }
 
-    /// Lets go of the batch, and with it of the memory it borrowed.
+    /// Lets go of the batch and of the lease, and with them of the memory they borrowed.
     pub fn close(&mut self) {
         self.clear(0);
         self.batch = None;
@@ -87,6 +94,15 @@ impl Run {
         }
     }
 
+    /// Begins a run over the rows of a lease, whose columns fill these slots, in the order of the log's layout.
+    pub fn begin_leased(&mut self, lease: Lease, slots: &[SlotId]) {
+        self.clear(lease.rows());
+        self.lease = Some(lease);
+        for (column, &slot) in slots.iter().enumerate() {
+            self.slots[slot].held = Held::Offered(column);
+        }
+    }
+
     /// Begins a run of `len` rows whose columns will be put into slots.
     pub fn begin_owned(&mut self, len: usize) {
         self.clear(len);
@@ -98,9 +114,21 @@ impl Run {
             slot.held = Held::Nothing;
             slot.level = 0;
         }
+        self.lease = None;
         self.base_len = len;
         self.len = len;
         self.range = None;
+        self.watermark = None;
+    }
+
+    /// Notes the watermark just before every row of this run, where some may lie below it.
+    pub fn note_watermark(&mut self, watermark: i64) {
+        self.watermark = Some(watermark);
+    }
+
+    /// The watermark just before every row, when one was noted.
+    pub fn watermark(&self) -> Option<i64> {
+        self.watermark
     }
 
     /// Notes that every value in the slot lies within `range`, both ends included, in this run.
@@ -136,45 +164,58 @@ impl Run {
         }
     }
 
-    fn ready_one(&mut self, slot: SlotId) {
+    /// Converts a column that is not readable as it stands; leaves the others where they are.
+    fn settle_one(&mut self, slot: SlotId) {
         let present = self.selections.len();
         let slot = &mut self.slots[slot];
-        if let Held::Unread(column) = slot.held {
-            let batch = self.batch.as_ref().expect("an unread column belongs to an open batch");
-            if slot.level == present && batch.borrow(column, self.start, self.base_len).is_some() {
-                batch.load_mask(column, self.start, self.base_len, &mut slot.buf);
-                slot.held = Held::Borrowed(column);
-            } else {
-                let rows = self.selections.first().map_or(Rows::All, |rows| Rows::Selected(rows));
-                batch.load(column, self.start, self.base_len, rows, &mut slot.buf);
-                slot.held = Held::Owned;
-                slot.level = present;
+        match slot.held {
+            Held::Unread(column) => {
+                let batch = self.batch.as_ref().expect("an unread column belongs to an open batch");
+                if batch.borrow(column, self.start, self.base_len).is_some() {
+                    batch.load_mask(column, self.start, self.base_len, &mut slot.buf);
+                    slot.held = Held::Borrowed(column);
+                } else {
+                    let rows = self.selections.first().map_or(Rows::All, |rows| Rows::Selected(rows));
+                    batch.load(column, self.start, self.base_len, rows, &mut slot.buf);
+                    slot.held = Held::Owned;
+                    slot.level = present;
+                }
             }
+            Held::Offered(column) => {
+                let lease = self.lease.as_ref().expect("an offered column belongs to a lease");
+                slot.held = Held::Leased(column, lease.has_nulls(column));
+            }
+            Held::Nothing | Held::Borrowed(_) | Held::Leased(..) | Held::Owned => {}
         }
-        if slot.level < present {
-            let mut gathered = take_spare(&mut self.spare, slot.buf.physical());
-            let column = match slot.held {
-                Held::Borrowed(column) => Column {
-                    values: self
-                        .batch
-                        .as_ref()
-                        .and_then(|batch| batch.borrow(column, self.start, self.base_len))
-                        .expect("a borrowed column belongs to an open batch"),
-                    valid: slot.buf.mask(),
-                },
-                _ => slot.buf.as_column(),
-            };
-            gathered.gather(column, &self.selections[slot.level]);
+    }
+
+    fn ready_one(&mut self, slot: SlotId) {
+        let present = self.selections.len();
+        if let Held::Unread(column) = self.slots[slot].held
+            && present > 0
+        {
+            // Straight to the rows that are left, without the mask of the others.
+            let batch = self.batch.as_ref().expect("an unread column belongs to an open batch");
+            let slot = &mut self.slots[slot];
+            let rows = Rows::Selected(&self.selections[0]);
+            batch.load(column, self.start, self.base_len, rows, &mut slot.buf);
+            (slot.held, slot.level) = (Held::Owned, present);
+            return;
+        }
+        self.settle_one(slot);
+        if self.slots[slot].level < present {
+            let mut gathered = take_spare(&mut self.spare, self.slots[slot].buf.physical());
+            gathered.gather(self.held(slot), &self.selections[self.slots[slot].level]);
+            let slot = &mut self.slots[slot];
             self.spare.push(std::mem::replace(&mut slot.buf, gathered));
             slot.held = Held::Owned;
             slot.level = present;
         }
     }
 
-    /// The column in a slot that was made ready (R3).
-    pub fn column(&self, slot: SlotId) -> Column<'_> {
+    /// The column in a slot, at the slot's own level.
+    fn held(&self, slot: SlotId) -> Column<'_> {
         let slot = &self.slots[slot];
-        debug_assert!(slot.level == self.selections.len(), "R3: the slot was not made ready");
         match slot.held {
             Held::Borrowed(column) => Column {
                 values: self
@@ -183,9 +224,34 @@ impl Run {
                     .expect("only columns that can be borrowed are"),
                 valid: slot.buf.mask(),
             },
+            Held::Leased(column, nulls) => {
+                let lease = self.lease.as_ref().expect("a leased column belongs to a lease");
+                let column = lease.column(column);
+                Column { values: column.values, valid: column.valid.filter(|_| nulls) }
+            }
             Held::Owned => slot.buf.as_column(),
-            Held::Nothing | Held::Unread(_) => panic!("R3: the slot was not made ready"),
+            Held::Nothing | Held::Unread(_) | Held::Offered(_) => panic!("R3: the slot was not made ready"),
         }
+    }
+
+    /// The column in a slot that was made ready (R3).
+    pub fn column(&self, slot: SlotId) -> Column<'_> {
+        debug_assert!(self.slots[slot].level == self.selections.len(), "R3: the slot was not made ready");
+        self.held(slot)
+    }
+
+    /// Makes the columns readable through [`Run::piece`]: converted where the batch has another form, but gathered by
+    /// whoever copies them.
+    pub fn settle(&mut self, slots: &[SlotId]) {
+        for &slot in slots {
+            self.settle_one(slot);
+        }
+    }
+
+    /// The column in a slot that was settled, and which of its rows are left.
+    pub fn piece(&self, slot: SlotId) -> Piece<'_> {
+        let rows = self.selections.get(self.slots[slot].level).map(Vec::as_slice);
+        Piece { column: self.held(slot), rows }
     }
 
     /// Puts a column of as many rows as are left into a slot, and gets the old scratch back to fill.

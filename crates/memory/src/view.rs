@@ -3,9 +3,9 @@
 //! Bytes 0..4 hold the length. Up to 12 bytes stand in the view itself; a longer value has its
 //! first four bytes there, then the index of a buffer and the offset in it.
 //!
-//! V1. A view is read only beside the buffers it was made for.
+//! V1. A view is read only beside the payloads it was made for.
 
-use arrow_buffer::Buffer;
+use crate::payload::Payloads;
 
 /// Longest value that stands in the view itself.
 pub const INLINE_BYTES: usize = 12;
@@ -34,14 +34,14 @@ pub fn make_view(bytes: &[u8], buffer: u32, offset: u32) -> u128 {
 
 /// Hands the bytes of a value to `read`.
 #[inline]
-pub fn with_bytes<R>(view: u128, buffers: &[Buffer], read: impl FnOnce(&[u8]) -> R) -> R {
+pub fn with_bytes<R>(view: u128, payloads: Payloads<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
     let len = view_len(view);
     let raw = view.to_le_bytes();
     if len <= INLINE_BYTES {
         read(&raw[4..4 + len])
     } else {
         let (buffer, offset) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
-        read(&buffers[buffer].as_slice()[offset..offset + len])
+        read(payloads.get(buffer).bytes(offset, len))
     }
 }
 
@@ -49,9 +49,9 @@ pub fn with_bytes<R>(view: u128, buffers: &[Buffer], read: impl FnOnce(&[u8]) ->
 #[inline]
 pub fn compare(
     left: u128,
-    left_buffers: &[Buffer],
+    left_payloads: Payloads<'_>,
     right: u128,
-    right_buffers: &[Buffer],
+    right_payloads: Payloads<'_>,
 ) -> std::cmp::Ordering {
     // The first four bytes decide most comparisons; short values are padded with zeros, and a
     // zero pad never decides wrongly because equal prefixes go on to the full comparison.
@@ -60,12 +60,12 @@ pub fn compare(
     if by_prefix != std::cmp::Ordering::Equal {
         return by_prefix;
     }
-    with_bytes(left, left_buffers, |left| with_bytes(right, right_buffers, |right| left.cmp(right)))
+    with_bytes(left, left_payloads, |left| with_bytes(right, right_payloads, |right| left.cmp(right)))
 }
 
 /// Whether two values are the same bytes.
 #[inline]
-pub fn equal(left: u128, left_buffers: &[Buffer], right: u128, right_buffers: &[Buffer]) -> bool {
+pub fn equal(left: u128, left_payloads: Payloads<'_>, right: u128, right_payloads: Payloads<'_>) -> bool {
     // Length and prefix are the low half of both.
     if left as u64 != right as u64 {
         return false;
@@ -73,18 +73,23 @@ pub fn equal(left: u128, left_buffers: &[Buffer], right: u128, right_buffers: &[
     if view_len(left) <= INLINE_BYTES {
         return left == right;
     }
-    with_bytes(left, left_buffers, |left| with_bytes(right, right_buffers, |right| left == right))
+    with_bytes(left, left_payloads, |left| with_bytes(right, right_payloads, |right| left == right))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::Payload;
+    use arrow_buffer::Buffer;
     use proptest::prelude::*;
 
-    fn place(bytes: &[u8]) -> (u128, Vec<Buffer>) {
+    fn place(bytes: &[u8]) -> (u128, Vec<Payload>) {
         let mut payload = b"pad".to_vec();
         payload.extend_from_slice(bytes);
-        (make_view(bytes, 1, 3), vec![Buffer::from_vec(Vec::<u8>::new()), Buffer::from_vec(payload)])
+        (
+            make_view(bytes, 1, 3),
+            vec![Buffer::from_vec(Vec::<u8>::new()).into(), Buffer::from_vec(payload).into()],
+        )
     }
 
     proptest! {
@@ -95,9 +100,10 @@ mod tests {
         ) {
             let (a, a_buffers) = place(&left);
             let (b, b_buffers) = place(&right);
-            prop_assert_eq!(with_bytes(a, &a_buffers, <[u8]>::to_vec), left.clone());
-            prop_assert_eq!(compare(a, &a_buffers, b, &b_buffers), left.cmp(&right));
-            prop_assert_eq!(equal(a, &a_buffers, b, &b_buffers), left == right);
+            let (a_buffers, b_buffers) = (Payloads::from(&a_buffers), Payloads::from(&b_buffers));
+            prop_assert_eq!(with_bytes(a, a_buffers, <[u8]>::to_vec), left.clone());
+            prop_assert_eq!(compare(a, a_buffers, b, b_buffers), left.cmp(&right));
+            prop_assert_eq!(equal(a, a_buffers, b, b_buffers), left == right);
         }
     }
 }

@@ -27,6 +27,11 @@ pub use window::{WindowAggregate, WindowColumns};
 use penstock_memory::Run;
 use penstock_types::ComputeError;
 
+/// Heap memory behind a vector, whether its room is used or not.
+pub(crate) fn heap_bytes<T>(vec: &Vec<T>) -> usize {
+    vec.capacity() * size_of::<T>()
+}
+
 /// A stateless operator of a chain.
 pub trait Stage: Send {
     /// Changes the run in place.

@@ -5,8 +5,9 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_memory::batch::Rows;
-use penstock_memory::{Batch, BatchError, ColumnBuf, Physical, Run, SlotId, SourceColumns};
+use penstock_memory::{Batch, BatchError, ColumnBuf, Payload, Physical, Run, SlotId, SourceColumns, Values};
 use penstock_types::ComputeError;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::Stage;
@@ -26,6 +27,8 @@ pub struct LookupTable {
     keys: KeyIndex,
     /// The columns that are not keys. Rows are in the order of the ids.
     columns: Vec<ColumnBuf>,
+    /// Nothing changes after `new`, so it is added up once.
+    bytes: usize,
 }
 
 /// A key that stands in the table twice: the rows of both.
@@ -43,6 +46,28 @@ fn load(batch: &Batch, column: usize, physical: Physical) -> ColumnBuf {
         batch.load(column, 0, batch.rows(), Rows::All, &mut loaded);
     }
     loaded
+}
+
+/// Memory that the columns hold. Payloads count whole, and once: they stay for as long as any view into them does.
+fn held_bytes(columns: &[ColumnBuf]) -> usize {
+    let mut payloads = HashMap::new();
+    let mut bytes = size_of_val(columns);
+    for column in columns.iter().map(ColumnBuf::as_column) {
+        bytes += column.values.len() * column.values.physical().width() + column.valid.map_or(0, <[u8]>::len);
+        if let Values::View(_, list) = column.values {
+            bytes += list.len() * size_of::<Payload>();
+            payloads.extend(list.iter().map(|payload| (address(payload), payload.held_bytes())));
+        }
+    }
+    bytes + payloads.values().sum::<usize>()
+}
+
+/// Where the memory of a payload begins, which is the same for all that share it.
+fn address(payload: &Payload) -> usize {
+    match payload {
+        Payload::Buffer(buffer) => buffer.data_ptr().as_ptr() as usize,
+        Payload::Arena(arena) => Arc::as_ptr(arena) as usize,
+    }
 }
 
 impl LookupTable {
@@ -75,11 +100,12 @@ impl LookupTable {
             let first = kept[ids[second] as usize] as usize;
             return Ok(Err(DuplicateKey { first, second: kept[second] as usize }));
         }
-        let columns = (0..width)
+        let columns: Vec<ColumnBuf> = (0..width)
             .filter(|column| !on.contains(column))
             .map(|column| gather(&load(&batch, column, physical(column))))
             .collect();
-        Ok(Ok(Self { keys, columns }))
+        let bytes = keys.bytes() + held_bytes(&columns);
+        Ok(Ok(Self { keys, columns, bytes }))
     }
 
     /// Number of keys.
@@ -90,6 +116,11 @@ impl LookupTable {
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// Memory that the table holds: its index, its columns, and the strings of the batch it was made from.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

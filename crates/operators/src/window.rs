@@ -8,6 +8,8 @@
 //!     wherever a row could be late.
 //! W2. Windows close in order of time. Closed windows are emitted through a cursor; nothing of them
 //!     is copied ahead.
+//! W3. `window_bytes` is what all windows hold, open or closed: each counts with the bytes that it
+//!     had after its last update, and no longer once it is emitted.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,6 +19,7 @@ use penstock_progress::watermark::min_max;
 use penstock_types::ComputeError;
 
 use crate::aggregates::{Accumulator, AccumulatorFactory};
+use crate::heap_bytes;
 use crate::keys::KeyIndex;
 
 /// Where a window operator finds its columns.
@@ -37,6 +40,17 @@ pub struct WindowColumns {
 struct Open {
     keys: KeyIndex,
     accumulators: Vec<Box<dyn Accumulator>>,
+    /// Its part of `window_bytes` (W3).
+    counted_bytes: usize,
+}
+
+impl Open {
+    /// Heap memory that the window holds.
+    fn bytes(&self) -> usize {
+        let of_accumulators: usize =
+            self.accumulators.iter().map(|state| size_of_val(&**state) + state.bytes()).sum();
+        self.keys.bytes() + heap_bytes(&self.accumulators) + of_accumulators
+    }
 }
 
 struct Closed {
@@ -61,6 +75,7 @@ pub struct WindowAggregate {
     factories: Vec<AccumulatorFactory>,
     open: BTreeMap<i64, Open>,
     closed: VecDeque<Closed>,
+    window_bytes: usize,
     late: Late,
     read: Vec<SlotId>,
     ids: Vec<u32>,
@@ -78,6 +93,7 @@ impl WindowAggregate {
             factories,
             open: BTreeMap::new(),
             closed: VecDeque::new(),
+            window_bytes: 0,
             late: Late::default(),
             read,
             ids: Vec::new(),
@@ -95,10 +111,22 @@ impl WindowAggregate {
         self.late
     }
 
+    /// Heap memory that the windows hold, open or closed and not yet emitted.
+    ///
+    /// Takes no longer with more keys or windows. Scratch, which is as long as a run, does not count.
+    pub fn bytes(&self) -> usize {
+        // The nodes of the map are at least half full.
+        self.window_bytes
+            + self.open.len() * size_of::<(i64, Open)>() * 2
+            + self.closed.capacity() * size_of::<Closed>()
+    }
+
     /// Takes a run in.
     pub fn consume(&mut self, run: &mut Run) {
         if run.holds(self.columns.watermark) {
-            self.drop_late(run);
+            self.drop_late_by_row(run);
+        } else if let Some(watermark) = run.watermark() {
+            self.drop_late(run, watermark);
         }
         if run.is_empty() {
             return;
@@ -129,21 +157,47 @@ impl WindowAggregate {
         })
     }
 
-    /// Takes late rows out of the run (W1).
-    fn drop_late(&mut self, run: &mut Run) {
+    /// Takes late rows out of the run (W1), each judged by the watermark that stands beside it.
+    fn drop_late_by_row(&mut self, run: &mut Run) {
         run.ready(&[self.columns.time, self.columns.watermark]);
         let mut on_time = run.selection();
         let times = run.column(self.columns.time).fixed::<i64>();
         let watermarks = run.column(self.columns.watermark).fixed::<i64>();
         for (row, (&time, &watermark)) in times.iter().zip(watermarks).enumerate() {
-            if time < watermark && self.windows.is_over(self.windows.index(time), watermark) {
-                self.late.rows += 1;
-                self.late.by = self.late.by.max(Some(watermark.abs_diff(time)));
-            } else {
+            if !self.note_late(time, watermark) {
                 on_time.push(row as u32);
             }
         }
         run.select(on_time);
+    }
+
+    /// Takes late rows out of the run (W1), all judged by one watermark.
+    fn drop_late(&mut self, run: &mut Run, watermark: i64) {
+        run.ready(&[self.columns.time]);
+        let times = run.column(self.columns.time).fixed::<i64>();
+        let Some((earliest, latest)) = min_max(times) else { return };
+        if earliest >= watermark {
+            run.note_range(self.columns.time, (earliest, latest));
+            return;
+        }
+        let mut on_time = run.selection();
+        let times = run.column(self.columns.time).fixed::<i64>();
+        for (row, &time) in times.iter().enumerate() {
+            if !self.note_late(time, watermark) {
+                on_time.push(row as u32);
+            }
+        }
+        run.select(on_time);
+    }
+
+    /// Whether a row is late by that watermark; counts it if so.
+    fn note_late(&mut self, time: i64, watermark: i64) -> bool {
+        let late = time < watermark && self.windows.is_over(self.windows.index(time), watermark);
+        if late {
+            self.late.rows += 1;
+            self.late.by = self.late.by.max(Some(watermark.abs_diff(time)));
+        }
+        late
     }
 
     fn consume_by_window(&mut self, run: &Run) {
@@ -174,11 +228,15 @@ impl WindowAggregate {
         let window = self.open.entry(index).or_insert_with(|| Open {
             keys: KeyIndex::new(&self.columns.keys.iter().map(|(_, physical)| *physical).collect::<Vec<_>>()),
             accumulators: self.factories.iter().map(AccumulatorFactory::make).collect(),
+            counted_bytes: 0,
         });
         window.keys.insert(keys, rows, &mut self.ids);
         for (accumulator, input) in window.accumulators.iter_mut().zip(inputs) {
             accumulator.update(&self.ids, window.keys.len(), *input);
         }
+        let bytes = window.bytes();
+        self.window_bytes = self.window_bytes - window.counted_bytes + bytes;
+        window.counted_bytes = bytes;
     }
 
     /// Closes the windows that end at or before the watermark.
@@ -197,6 +255,11 @@ impl WindowAggregate {
         while let Some((index, window)) = self.open.pop_first() {
             self.closed.push_back(Closed { index, window, emitted: 0 });
         }
+    }
+
+    /// Whether a closed window has rows that were not emitted.
+    pub fn has_closed(&self) -> bool {
+        !self.closed.is_empty()
     }
 
     /// Begins a run in `out` with up to `room` result rows: start, end, keys and aggregates fill the
@@ -237,7 +300,12 @@ impl WindowAggregate {
         }
         closed.emitted = to;
         if to == closed.window.keys.len() {
+            self.window_bytes -= closed.window.counted_bytes;
             self.closed.pop_front();
+            if self.closed.is_empty() {
+                // Many windows may have closed at once. The room for them goes with the last.
+                self.closed = VecDeque::new();
+            }
         }
         Ok(rows)
     }

@@ -27,6 +27,11 @@ impl BoundedDelay {
         self.largest.map_or(NEVER, |largest| largest.saturating_sub(self.delay))
     }
 
+    /// The largest time so far.
+    pub fn latest(&self) -> i64 {
+        self.largest.unwrap_or(NEVER)
+    }
+
     /// Takes in the times of a run, in arrival order, of which `range` is the smallest and the largest.
     ///
     /// When some row lies below the watermark just before it, fills `before` with that watermark for

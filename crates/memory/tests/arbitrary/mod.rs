@@ -329,7 +329,7 @@ pub fn column(data_type: &DataType, cells: &Cells) -> ColumnBuf {
                             payload.extend_from_slice(bytes);
                         }
                     }
-                    buffers.push(payload.into());
+                    buffers.push(arrow_buffer::Buffer::from_vec(payload).into());
                 }
             }
         };

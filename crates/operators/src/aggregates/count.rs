@@ -4,6 +4,7 @@ use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
 use super::Accumulator;
+use crate::heap_bytes;
 
 /// Counts rows.
 #[derive(Default)]
@@ -22,6 +23,10 @@ impl Accumulator for CountRows {
     fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError> {
         out.refill::<i64>().extend_from_slice(&self.counts[from..to]);
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        heap_bytes(&self.counts)
     }
 }
 
@@ -46,5 +51,9 @@ impl Accumulator for CountValues {
 
     fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError> {
         self.rows.write(from, to, out)
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.bytes()
     }
 }

@@ -5,6 +5,7 @@ use penstock_memory::{Column, ColumnBuf, Physical};
 use penstock_types::ComputeError;
 
 use super::{Accumulator, each_valid, mask_unseen};
+use crate::heap_bytes;
 
 struct Extreme<T> {
     best: Vec<T>,
@@ -57,5 +58,9 @@ impl<T: Ordered> Accumulator for Extreme<T> {
         out.refill::<T>().extend_from_slice(&self.best[from..to]);
         mask_unseen(|key| self.seen[key], from, to, out);
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        heap_bytes(&self.best) + heap_bytes(&self.seen)
     }
 }

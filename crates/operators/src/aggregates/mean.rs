@@ -9,6 +9,7 @@ use penstock_types::ComputeError;
 
 use super::total::{AddsTo, Exact, Float, Total, Whole, with_total};
 use super::{Accumulator, each_valid, mask_unseen};
+use crate::heap_bytes;
 
 struct Mean<A, T> {
     totals: Vec<A>,
@@ -62,5 +63,9 @@ impl<A: Divide, T: AddsTo<A>> Accumulator for Mean<A, T> {
         out.refill::<f64>().extend(totals.iter().map(|total| total.mean(self.scale)));
         mask_unseen(|key| self.totals[key].count() > 0, from, to, out);
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        heap_bytes(&self.totals)
     }
 }

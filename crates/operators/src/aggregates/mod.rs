@@ -97,6 +97,9 @@ pub trait Accumulator: Send {
 
     /// Writes the results of the keys `from..to`.
     fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError>;
+
+    /// Heap memory that the state holds. Asked once per run and window, so it does not look at keys.
+    fn bytes(&self) -> usize;
 }
 
 /// Makes fresh accumulators for the windows of one query.

@@ -8,6 +8,7 @@ use penstock_types::{ComputeError, TypeName};
 
 use super::total::{AddsTo, Exact, Float, Total, Whole, with_total};
 use super::{Accumulator, each_valid, mask_unseen};
+use crate::heap_bytes;
 
 /// Largest magnitude of a decimal of 38 digits, plus one.
 const DECIMAL_LIMIT: u128 = 10_u128.pow(38);
@@ -88,5 +89,9 @@ impl<A: Finish, T: AddsTo<A>> Accumulator for Sum<A, T> {
         })?;
         mask_unseen(|key| self.totals[key].count() > 0, from, to, out);
         Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        heap_bytes(&self.totals) + self.text.capacity() + self.type_name.capacity()
     }
 }

@@ -13,6 +13,7 @@ use penstock_memory::view::{make_view, view_len, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Native, Physical};
 
 use super::MISSING;
+use crate::heap_bytes;
 
 /// Maps rows of columns to dense ids.
 pub struct EncodedKeys {
@@ -133,6 +134,11 @@ impl EncodedKeys {
         self.ends.is_empty()
     }
 
+    /// Heap memory that the index holds.
+    pub fn bytes(&self) -> usize {
+        heap_bytes(&self.bytes) + heap_bytes(&self.ends) + self.table.allocation_size()
+    }
+
     fn key<'a>(bytes: &'a [u8], ends: &[usize], id: usize) -> &'a [u8] {
         let start = if id == 0 { 0 } else { ends[id - 1] };
         &bytes[start..ends[id]]
@@ -208,13 +214,13 @@ impl EncodedKeys {
             let value = &self.bytes[place + 5..place + 5 + len];
             // A buffer is closed before its offsets outgrow 32 bits.
             if payload.len() + len > u32::MAX as usize {
-                buffers.push(Buffer::from_vec(std::mem::take(&mut payload)));
+                buffers.push(Buffer::from_vec(std::mem::take(&mut payload)).into());
             }
             views.push(make_view(value, buffers.len() as u32, payload.len() as u32));
             payload.extend_from_slice(value);
             lens.push(len);
         }
-        buffers.push(Buffer::from_vec(payload));
+        buffers.push(Buffer::from_vec(payload).into());
         self.read_mask(at, column);
         at.iter_mut().zip(lens).for_each(|(place, len)| *place += 5 + len);
     }

@@ -13,6 +13,7 @@ use penstock_memory::{Column, ColumnBuf, Physical, Values};
 use std::hash::BuildHasher;
 
 use super::MISSING;
+use crate::heap_bytes;
 
 /// A table of so many entries is always worth it.
 const SMALL_TABLE: u64 = 1024;
@@ -95,6 +96,15 @@ impl IntegerKeys {
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// Heap memory that the index holds.
+    pub fn bytes(&self) -> usize {
+        heap_bytes(&self.keys)
+            + match &self.places {
+                Places::Dense { table, .. } => heap_bytes(table),
+                Places::Hashed(table) => table.allocation_size(),
+            }
     }
 
     /// Appends the id of each row's key; new keys get new ids.

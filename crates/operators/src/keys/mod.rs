@@ -54,6 +54,15 @@ impl KeyIndex {
         self.len() == 0
     }
 
+    /// Heap memory that the index holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Single { .. } => 0,
+            Self::Integers(keys) => keys.bytes(),
+            Self::Encoded(keys) => keys.bytes(),
+        }
+    }
+
     /// Fills `ids` with the id of each row's key; new keys get new ids.
     pub fn insert(&mut self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
         ids.clear();

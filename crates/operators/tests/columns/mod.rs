@@ -78,7 +78,7 @@ pub fn stored(physical: Physical, cells: &[Cell]) -> ColumnBuf {
                             payload.extend_from_slice(bytes);
                         }
                     }
-                    buffers.push(payload.into());
+                    buffers.push(arrow_buffer::Buffer::from_vec(payload).into());
                 }
             }
         };

@@ -1,0 +1,104 @@
+//! What memory came to: numbers that any thread adds to and any thread reads.
+//!
+//! All orderings are Relaxed: a number hands nothing over. What is counted down was counted up before by the same
+//! thread, or by one that handed the memory over, so no number falls below zero.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::budget::Budget;
+
+/// What memory came to, at some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes for all logs and all state together.
+    pub budget_bytes: u64,
+    /// Bytes in use: charges of all logs, and state.
+    pub used_bytes: u64,
+    /// Bytes of used_bytes that are payload: buffers from outside that chunks keep alive.
+    pub pinned_bytes: u64,
+    /// Bytes that were handed to the user, who has not let go of them. Not part of used_bytes.
+    pub exported_bytes: u64,
+    /// Bytes of used_bytes that are state.
+    pub state_bytes: u64,
+    /// Chunks with logs.
+    pub chunks_live: u64,
+    /// Chunks of those that wait for their turn.
+    pub chunks_spare: u64,
+    /// Chunks with the coordinator, ready for a log.
+    pub chunks_pooled: u64,
+    /// Chunks with the user.
+    pub chunks_exported: u64,
+    /// Chunks that logs asked for ahead of need.
+    pub chunks_requested: u64,
+    /// Chunks that a log had to get in the middle of its work. Zero in a steady state.
+    pub inline_allocations: u64,
+    /// Chunks that the allocator thread made ready.
+    pub background_allocations: u64,
+    /// Chunks that a log used again.
+    pub recycles: u64,
+    /// Chunks that went back from the pool to the system.
+    pub trims: u64,
+    /// Time that writers waited for memory.
+    pub backpressure_ns: u64,
+    /// The most bytes that were ever in use.
+    pub peak_used_bytes: u64,
+}
+
+/// A number that many threads count.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    pub(super) fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Relaxed);
+    }
+
+    pub(super) fn sub(&self, amount: u64) {
+        self.0.fetch_sub(amount, Relaxed);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// The numbers behind [`Counters`], except those of the budget.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) pinned_bytes: Count,
+    pub(super) exported_bytes: Count,
+    pub(super) state_bytes: Count,
+    pub(super) live: Count,
+    pub(super) spare: Count,
+    pub(super) pooled: Count,
+    pub(super) exported: Count,
+    pub(super) requested: Count,
+    pub(super) inline: Count,
+    pub(super) background: Count,
+    pub(super) recycles: Count,
+    pub(super) trims: Count,
+    pub(super) backpressure_ns: Count,
+}
+
+impl Tally {
+    pub(super) fn snapshot(&self, budget: &Budget) -> Counters {
+        Counters {
+            budget_bytes: budget.bytes() as u64,
+            used_bytes: budget.used() as u64,
+            pinned_bytes: self.pinned_bytes.get(),
+            exported_bytes: self.exported_bytes.get(),
+            state_bytes: self.state_bytes.get(),
+            chunks_live: self.live.get(),
+            chunks_spare: self.spare.get(),
+            chunks_pooled: self.pooled.get(),
+            chunks_exported: self.exported.get(),
+            chunks_requested: self.requested.get(),
+            inline_allocations: self.inline.get(),
+            background_allocations: self.background.get(),
+            recycles: self.recycles.get(),
+            trims: self.trims.get(),
+            backpressure_ns: self.backpressure_ns.get(),
+            peak_used_bytes: budget.peak() as u64,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! One piece of memory, with a log or with the user.
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::account::Charge;
+use crate::platform::Mapping;
+
+/// A piece of memory. It goes back to the pool when it is dropped, on any thread and without waiting (M5).
+///
+/// It is charged to the account it was made for, and dropping it does not change that: the log calls
+/// [`shrink`](super::Account::shrink) after it dropped memory, unless that was [detached](Self::detach).
+///
+/// All bytes are initialised. They are zero the first time, and later what the one before left there.
+#[derive(Debug)]
+pub struct Memory {
+    mapping: ManuallyDrop<Mapping>,
+    charge: Arc<Charge>,
+    exported: AtomicBool,
+}
+
+impl Memory {
+    /// Takes over a piece that was with the coordinator (M1).
+    pub(super) fn new(mapping: Mapping, charge: Arc<Charge>) -> Self {
+        let tally = &charge.source.tally;
+        tally.live.add(1);
+        tally.pooled.sub(1);
+        Self { mapping: ManuallyDrop::new(mapping), charge, exported: AtomicBool::new(false) }
+    }
+
+    /// Where it starts.
+    pub fn ptr(&self) -> NonNull<u8> {
+        self.mapping.as_ptr()
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.mapping.bytes()
+    }
+
+    /// Says that the user keeps it: its bytes leave the account of the log, and count as exported until it is dropped.
+    /// Whether this call did it; the second and later ones change nothing.
+    pub fn detach(&self) -> bool {
+        // AcqRel: of two threads the one that comes second must not go on before the first has decided.
+        let first = !self.exported.swap(true, Ordering::AcqRel);
+        if first {
+            let tally = &self.charge.source.tally;
+            tally.exported_bytes.add(self.bytes() as u64);
+            tally.exported.add(1);
+            tally.live.sub(1);
+            self.charge.shrink(self.bytes());
+        }
+        first
+    }
+
+    /// Whether the user keeps it.
+    pub fn is_exported(&self) -> bool {
+        self.exported.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let bytes = self.bytes() as u64;
+        // SAFETY: the memory is being dropped, and nobody uses `mapping` after this.
+        let mapping = unsafe { ManuallyDrop::take(&mut self.mapping) };
+        self.charge.source.take_back(mapping);
+        let tally = &self.charge.source.tally;
+        if *self.exported.get_mut() {
+            tally.exported_bytes.sub(bytes);
+            tally.exported.sub(1);
+        } else {
+            tally.live.sub(1);
+        }
+    }
+}

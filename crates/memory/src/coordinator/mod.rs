@@ -1,0 +1,112 @@
+//! The memory of the engine: who may have how much of it, and where it comes from.
+//!
+//! Logs get memory in pieces for their chunks. Each log has an [`Account`], charged before it takes memory; state has
+//! a [`StateAccount`]. Pieces come from a pool of those that came back, or are mapped: in the background by one
+//! allocator thread, for a log that asks ahead with a [`ChunkOrder`], or in the caller's thread by
+//! [`Account::allocate`].
+//!
+//! M1. A piece is with one [`Memory`], in the pool, or on its way between them; never in two of these.
+//! M2. `used_bytes` rises before memory leaves and falls after it returns: it may read high for an instant, never
+//!     low. At rest it is the sum of all charges: per log `max(reserved, held) + payload`, and the bytes of state.
+//! M3. Only payload takes `used_bytes` beyond the budget: it is there already when it is counted.
+//! M4. What a log reserved is charged from its first moment to its last, so growth of others cannot take it away.
+//! M5. Dropping memory waits for nobody: no lock, no thread. In a forked child, where there is no allocator thread and
+//!     a lock may be held for ever, it goes to the system directly.
+//! M6. The pool is memory too: what it keeps fits into the budget beside `used_bytes`, once the allocator had its turn.
+//!
+//! - `budget`, `limit`: `used_bytes`, and the refusal of what does not fit
+//! - `account`, `state`: charges of logs and of state
+//! - `memory`, `order`: one piece of memory, and the order for the next
+//! - `pool`, `source`: pieces for reuse, and the thread that maps and unmaps
+//! - `counters`: what all of it came to
+
+mod account;
+mod budget;
+mod counters;
+mod limit;
+mod memory;
+mod options;
+mod order;
+mod pool;
+mod source;
+mod state;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+pub use self::account::{Account, Inline};
+pub use self::counters::Counters;
+pub use self::limit::MemoryLimit;
+pub use self::memory::Memory;
+pub use self::options::Options;
+pub use self::order::ChunkOrder;
+pub use self::pool::chunk_bytes;
+pub use self::state::StateAccount;
+pub use penstock_queue::supply::Refused;
+
+use self::source::{Allocator, Source};
+
+/// Gives out memory within a budget. A handle: clones speak of the same budget, and the allocator thread ends with
+/// the last of them. Accounts of logs count as handles.
+#[derive(Clone, Debug)]
+pub struct Coordinator(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    source: Arc<Source>,
+    allocator: Option<JoinHandle<()>>,
+}
+
+impl Coordinator {
+    /// A budget with nothing in use, and an allocator thread that waits for orders.
+    pub fn new(options: Options) -> io::Result<Self> {
+        let source = Arc::new(Source::new(options));
+        let serving = Arc::clone(&source);
+        let allocator = thread::Builder::new().name("penstock-allocator".to_owned()).spawn(move || {
+            serving.supply.serve(&mut Allocator(&serving));
+            serving.clear();
+        })?;
+        Ok(Self(Arc::new(Handle { source, allocator: Some(allocator) })))
+    }
+
+    /// An account for a log that can always have `bytes` for its first chunks: they are in use from now on (M4).
+    pub fn reserve(&self, bytes: usize) -> Result<Account, MemoryLimit> {
+        Account::open(self.clone(), bytes)
+    }
+
+    /// An account for the state of an operator.
+    pub fn state_account(&self) -> StateAccount {
+        StateAccount::new(Arc::clone(&self.0.source))
+    }
+
+    /// What it was made with.
+    pub fn options(&self) -> &Options {
+        &self.0.source.options
+    }
+
+    /// What memory came to so far. Each number is right by itself; together they are not of one instant.
+    pub fn snapshot(&self) -> Counters {
+        self.0.source.tally.snapshot(&self.0.source.budget)
+    }
+
+    fn source(&self) -> &Arc<Source> {
+        &self.0.source
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let allocator = self.allocator.take();
+        if !self.source.is_of_this_process() {
+            // A forked child has no such thread: there is nothing to stop, and joining it would never end.
+            return std::mem::forget(allocator);
+        }
+        self.source.supply.close();
+        // Where the allocator itself dropped the last handle, with a waker, it ends by itself.
+        if let Some(allocator) = allocator.filter(|thread| thread.thread().id() != thread::current().id()) {
+            // A panic there has been reported, and refused every order: nobody waits for memory.
+            let _ = allocator.join();
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! How much memory there is, and how logs start.
+
+use crate::platform::Platform;
+
+/// The budget where the machine does not say how much memory it has.
+const DEFAULT_BUDGET_BYTES: usize = 2 << 30;
+const DEFAULT_LOG_CAP_BYTES: usize = 64 << 20;
+const DEFAULT_START_CHUNK_BYTES: usize = 16 << 10;
+
+/// What a coordinator is made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes for all logs and all state together. Half of the machine's memory when nothing else is asked for.
+    pub budget_bytes: usize,
+    /// Bytes that a single log may grow to.
+    pub log_cap_bytes: usize,
+    /// Where memory comes from.
+    pub platform: Platform,
+    /// Size of the chunks that a log starts with.
+    pub start_chunk_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let platform = Platform::native();
+        Self {
+            budget_bytes: platform.memory_bytes().map_or(DEFAULT_BUDGET_BYTES, |bytes| bytes / 2),
+            log_cap_bytes: DEFAULT_LOG_CAP_BYTES,
+            platform,
+            start_chunk_bytes: DEFAULT_START_CHUNK_BYTES,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The state of one operator: charged to the budget, and never made to wait.
+//!
+//! Making state wait would end in a deadlock: without input no watermark, without a watermark no state is released.
+//! So state that does not fit is an error of its query.
+
+use std::sync::Arc;
+
+use super::limit::MemoryLimit;
+use super::source::Source;
+
+/// Bytes of one operator's state. They are given back when it is dropped.
+#[derive(Debug)]
+pub struct StateAccount {
+    source: Arc<Source>,
+    bytes: usize,
+}
+
+impl StateAccount {
+    pub(super) fn new(source: Arc<Source>) -> Self {
+        Self { source, bytes: 0 }
+    }
+
+    /// Says how large the state is now. When that does not fit, the account stays as it was.
+    pub fn set(&mut self, bytes: usize) -> Result<(), MemoryLimit> {
+        let state_bytes = &self.source.tally.state_bytes;
+        if bytes > self.bytes {
+            self.source.budget.try_charge(bytes - self.bytes)?;
+            state_bytes.add((bytes - self.bytes) as u64);
+        } else {
+            state_bytes.sub((self.bytes - bytes) as u64);
+            self.source.budget.release(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// How large the state was said to be.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for StateAccount {
+    fn drop(&mut self) {
+        self.source.tally.state_bytes.sub(self.bytes as u64);
+        self.source.budget.release(self.bytes);
+    }
+}

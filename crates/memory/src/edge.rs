@@ -1,0 +1,238 @@
+//! What stands between two tasks: a block log, or the row queue that it is compared with.
+
+use std::sync::Arc;
+
+use penstock_queue::wake::Wake;
+
+use crate::coordinator::Coordinator;
+use crate::layout::Layout;
+use crate::log::{Lease, LogOptions, LogReader, LogWriter, OpenError, Piece, Taken};
+use crate::row_queue::{Found, Row, RowReader, RowWriter};
+use crate::run::{Run, SlotId};
+use crate::signal::Signal;
+
+/// How rows go from task to task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// In blocks of columns.
+    #[default]
+    Blocks,
+    /// One by one.
+    Queue,
+}
+
+impl MemoryKind {
+    /// All kinds, by name.
+    pub const NAMES: [(&'static str, Self); 2] = [("blocks", Self::Blocks), ("queue", Self::Queue)];
+}
+
+/// The writing side.
+pub enum EdgeWriter {
+    /// Of a block log.
+    Blocks(Box<LogWriter>),
+    /// Of a row queue.
+    Queue(RowWriter),
+}
+
+impl EdgeWriter {
+    /// An edge of that kind, without readers. `wake` is told when there may be room again.
+    pub fn new(
+        kind: MemoryKind,
+        layout: Layout,
+        options: &LogOptions,
+        coordinator: &Coordinator,
+        wake: Arc<dyn Wake>,
+    ) -> Result<Self, OpenError> {
+        Ok(match kind {
+            MemoryKind::Blocks => Self::Blocks(Box::new(LogWriter::new(layout, options, coordinator, wake)?)),
+            MemoryKind::Queue => Self::Queue(RowWriter::new(layout, coordinator, wake)),
+        })
+    }
+
+    /// Adds a reader. It sees what is written from now on.
+    pub fn join(&mut self, wake: Arc<dyn Wake>) -> Result<EdgeReader, OpenError> {
+        Ok(match self {
+            Self::Blocks(writer) => EdgeReader::Blocks(writer.join(wake)),
+            Self::Queue(writer) => EdgeReader::Queue(writer.join(wake)?),
+        })
+    }
+
+    /// Rows that can be appended now. None is backpressure.
+    pub fn room(&mut self) -> usize {
+        match self {
+            Self::Blocks(writer) => writer.room(),
+            Self::Queue(writer) => writer.room(),
+        }
+    }
+
+    /// Whether memory is under way, which will wake the writer.
+    pub fn is_waiting_for_memory(&self) -> bool {
+        match self {
+            Self::Blocks(writer) => writer.is_waiting_for_memory(),
+            Self::Queue(_) => false,
+        }
+    }
+
+    /// Appends and publishes rows `from..from + rows` of the pieces, one per column of the layout.
+    pub fn append(&mut self, pieces: &[Piece<'_>], from: usize, rows: usize) {
+        match self {
+            Self::Blocks(writer) => writer.append(pieces, from, rows),
+            Self::Queue(writer) => writer.append(pieces, from, rows),
+        }
+    }
+
+    /// Says that event time has come so far; false when that has to wait.
+    pub fn watermark(&mut self, watermark: i64) -> bool {
+        match self {
+            Self::Blocks(writer) => {
+                writer.watermark(watermark);
+                true
+            }
+            Self::Queue(writer) => writer.watermark(watermark),
+        }
+    }
+
+    /// Puts a signal behind the last row; gives it back when that has to wait.
+    pub fn signal(&mut self, signal: Signal) -> Result<(), Signal> {
+        match self {
+            Self::Blocks(writer) => writer.signal(signal),
+            Self::Queue(writer) => writer.signal(signal),
+        }
+    }
+
+    /// Gives back what a burst has left behind.
+    pub fn trim(&mut self) {
+        if let Self::Blocks(writer) = self {
+            writer.trim();
+        }
+    }
+
+    /// Notes time that the writer could not go on.
+    pub fn add_backpressure_ns(&self, ns: u64) {
+        if let Self::Blocks(writer) = self {
+            writer.add_backpressure_ns(ns);
+        }
+    }
+}
+
+/// The reading side.
+pub enum EdgeReader {
+    /// Of a block log.
+    Blocks(LogReader),
+    /// Of a row queue.
+    Queue(RowReader),
+}
+
+/// Rows that a reader found.
+pub enum Rows<'a> {
+    /// Of one block.
+    Lease(Lease),
+    /// One row of a queue.
+    Row(&'a Row, &'a Layout),
+}
+
+impl Rows<'_> {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Lease(lease) => lease.rows(),
+            Self::Row(..) => 1,
+        }
+    }
+
+    /// Whether there is none: never.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Begins a run over them, whose columns fill these slots in the order of the layout.
+    pub fn begin(self, run: &mut Run, slots: &[SlotId]) {
+        match self {
+            Self::Lease(lease) => run.begin_leased(lease, slots),
+            Self::Row(row, layout) => {
+                run.begin_owned(1);
+                row.unpack(layout, |column, fill| {
+                    let mut scratch = run.scratch(layout.columns()[column].physical);
+                    fill(&mut scratch);
+                    run.put(slots[column], scratch);
+                });
+            }
+        }
+    }
+}
+
+/// What a reader finds next.
+pub enum Next<'a> {
+    /// Rows.
+    Rows(Rows<'a>),
+    /// Event time has come so far.
+    Watermark(i64),
+    /// Another signal.
+    Signal(Signal),
+    /// Nothing now; more may come.
+    Nothing,
+    /// Nothing now or ever: the writer is gone.
+    Closed,
+}
+
+impl EdgeReader {
+    /// What comes next, rows in a run of at most `limit`. The same again until it is consumed.
+    pub fn peek(&mut self, limit: usize) -> Next<'_> {
+        match self {
+            Self::Blocks(reader) => match reader.peek(limit) {
+                Taken::Rows(lease) => Next::Rows(Rows::Lease(lease)),
+                Taken::Watermark(watermark) => Next::Watermark(watermark),
+                Taken::Signal(signal) => Next::Signal(signal),
+                Taken::Nothing => Next::Nothing,
+                Taken::Closed => Next::Closed,
+            },
+            Self::Queue(reader) => match reader.peek() {
+                Found::Row(row, layout) => Next::Rows(Rows::Row(row, layout)),
+                Found::Watermark(watermark) => Next::Watermark(watermark),
+                Found::Signal(signal) => Next::Signal(signal),
+                Found::Nothing => Next::Nothing,
+                Found::Closed => Next::Closed,
+            },
+        }
+    }
+
+    /// Consumes rows that `peek` showed.
+    pub fn advance(&mut self, rows: usize) {
+        match self {
+            Self::Blocks(reader) => reader.advance(rows),
+            Self::Queue(reader) => reader.pass(),
+        }
+    }
+
+    /// Consumes the watermark or signal that `peek` showed.
+    pub fn pass(&mut self) {
+        match self {
+            Self::Blocks(reader) => reader.pass(),
+            Self::Queue(reader) => reader.pass(),
+        }
+    }
+
+    /// The last watermark that was passed.
+    pub fn watermark(&self) -> i64 {
+        match self {
+            Self::Blocks(reader) => reader.watermark(),
+            Self::Queue(reader) => reader.watermark(),
+        }
+    }
+
+    /// Signals that wait among and behind the rows; a row queue does not count them by themselves.
+    pub fn signals_waiting(&self) -> u64 {
+        match self {
+            Self::Blocks(reader) => reader.gauge().work().signals,
+            Self::Queue(_) => 0,
+        }
+    }
+
+    /// Rows that wait; with a row queue, rows and signals.
+    pub fn pending(&self) -> u64 {
+        match self {
+            Self::Blocks(reader) => reader.pending(),
+            Self::Queue(reader) => reader.pending(),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Where the chunks of a log come from, and where they go when every reader has left them.
+//!
+//! A log starts with two small chunks, which its reservation pays for. When the last spare goes into the directory,
+//! the next chunk is ordered, to be there before it is needed. A log that is used goes to larger chunks until its
+//! blocks are full; beyond that it grows only when its readers fall behind, and gives back what it does not need
+//! when they have caught up.
+//!
+//! E1. A chunk is in the directory, among the spares, in limbo (left by every reader but held by a lease), or gone.
+//! E2. The account holds the bytes of every chunk that is not exported, and those of the order under way.
+
+use std::sync::Arc;
+
+use penstock_queue::log;
+use penstock_queue::wake::Wake;
+
+use super::OpenError;
+use super::strings::Strings;
+use crate::chunk::Chunk;
+use crate::coordinator::{Account, ChunkOrder, Coordinator, Inline, Memory};
+use crate::shape::{Shape, Shapes};
+use crate::signal::Signal;
+
+/// Chunks that a log keeps when it is idle: the one being written and a spare.
+const IDLE_CHUNKS: usize = 2;
+
+type Core = log::Writer<Arc<Chunk>, Signal>;
+
+pub(super) struct Keeper {
+    shapes: Shapes,
+    by_class: Vec<Arc<Shape>>,
+    working: usize,
+    /// Class of the chunk that went into the directory last.
+    last: usize,
+    spares: Vec<Arc<Chunk>>,
+    limbo: Vec<Arc<Chunk>>,
+    order: ChunkOrder,
+    /// Bytes of the order under way.
+    ordered: usize,
+    account: Account,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        shapes: Shapes,
+        coordinator: &Coordinator,
+        wake: Arc<dyn Wake>,
+    ) -> Result<Self, OpenError> {
+        let account = coordinator.reserve(IDLE_CHUNKS * shapes.start_bytes())?;
+        let by_class: Vec<Arc<Shape>> =
+            (0..=shapes.last()).map(|class| Arc::new(shapes.shape(class))).collect();
+        let working = shapes.working();
+        let mut keeper = Self {
+            by_class,
+            working,
+            last: 0,
+            spares: Vec::with_capacity(8),
+            limbo: Vec::new(),
+            order: account.order(wake),
+            ordered: 0,
+            shapes,
+            account,
+        };
+        for _ in 0..IDLE_CHUNKS {
+            let charged = keeper.account.try_grow(keeper.shapes.start_bytes());
+            debug_assert!(charged, "the reservation is for these");
+            keeper.allocate(0, Inline::Start)?;
+        }
+        Ok(keeper)
+    }
+
+    pub(super) fn shapes(&self) -> &Shapes {
+        &self.shapes
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn spare(&mut self, memory: Memory) {
+        let class = (memory.bytes() / self.shapes.start_bytes()).ilog2() as usize;
+        self.spares.push(Arc::new(Chunk::new(memory, Arc::clone(&self.by_class[class]))));
+        self.account.count_spare(1);
+    }
+
+    /// A spare of that class, here and now; the account was charged for it.
+    fn allocate(&mut self, class: usize, inline: Inline) -> std::io::Result<()> {
+        let memory = self.account.allocate(self.shapes.bytes(class), inline)?;
+        self.spare(memory);
+        Ok(())
+    }
+
+    /// Whether a chunk is under way.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.order.is_waiting()
+    }
+
+    /// Puts chunks into the directory until a block's worth of rows can be written, as far as there are any.
+    pub(super) fn provide(&mut self, core: &mut Core, strings: &mut Strings) {
+        let wanted = self.by_class[self.last].block.rows as u64;
+        while core.end() - core.position() < wanted {
+            self.collect(core, strings);
+            if !core.has_entry() {
+                break;
+            }
+            let Some(chunk) = self.take(core) else { break };
+            self.last = chunk.shape().class;
+            let rows = chunk.rows() as u64;
+            core.add(chunk, rows);
+            self.order_ahead(core);
+        }
+    }
+
+    /// Takes back every chunk that all readers have left.
+    pub(super) fn collect(&mut self, core: &mut Core, strings: &mut Strings) {
+        for number in (0..self.limbo.len()).rev() {
+            let chunk = self.limbo.swap_remove(number);
+            self.take_back(chunk, core.chunks(), strings);
+        }
+        while let Some(chunk) = core.reclaim() {
+            self.take_back(chunk, core.chunks(), strings);
+        }
+    }
+
+    fn take_back(&mut self, mut chunk: Arc<Chunk>, in_directory: usize, strings: &mut Strings) {
+        let charged = chunk.charged();
+        let Some(free) = Arc::get_mut(&mut chunk) else {
+            if chunk.is_exported() {
+                self.account.release_payload(charged);
+            } else {
+                self.limbo.push(chunk);
+            }
+            return;
+        };
+        if free.is_exported() {
+            // Whoever it was handed to has dropped it already: its memory is off the account, and goes with it.
+            self.account.release_payload(charged);
+            return;
+        }
+        free.reset(|payload| strings.take_back(payload));
+        self.account.release_payload(charged);
+        self.account.count_recycle();
+        let outgrown = chunk.shape().class < self.last.min(self.working);
+        if outgrown && in_directory + self.spares.len() >= IDLE_CHUNKS {
+            self.give_back(chunk);
+        } else {
+            self.spares.push(chunk);
+            self.account.count_spare(1);
+        }
+    }
+
+    /// Lets go of a chunk that nobody else holds.
+    fn give_back(&mut self, chunk: Arc<Chunk>) {
+        let bytes = chunk.shape().bytes;
+        drop(chunk);
+        self.account.shrink(bytes);
+    }
+
+    /// What has been ordered, if it has arrived.
+    fn receive(&mut self) {
+        match self.order.take() {
+            Some(Ok(memory)) => {
+                self.ordered = 0;
+                self.spare(memory);
+            }
+            Some(Err(_)) => self.account.shrink(std::mem::take(&mut self.ordered)),
+            None => {}
+        }
+    }
+
+    /// The largest spare. Without one, and with nothing left for readers to do, a new chunk at once: then nobody else
+    /// could bring the stream on.
+    fn take(&mut self, core: &mut Core) -> Option<Arc<Chunk>> {
+        self.receive();
+        let stuck = self.spares.is_empty() && !self.order.is_waiting() && core.slowest() == core.position();
+        if stuck && core.position() == core.end() && self.account.try_grow(self.shapes.start_bytes()) {
+            // A system without memory is backpressure, like a budget that is used up: somebody may give some back.
+            if self.allocate(0, Inline::HotPath).is_err() {
+                self.account.shrink(self.shapes.start_bytes());
+            }
+        }
+        let largest = (0..self.spares.len()).max_by_key(|&number| self.spares[number].shape().bytes)?;
+        self.account.count_spare(-1);
+        Some(self.spares.swap_remove(largest))
+    }
+
+    /// Orders the next chunk when no spare is left, or none that is larger while blocks are not full yet.
+    fn order_ahead(&mut self, core: &Core) {
+        let larger = self.spares.iter().any(|spare| spare.shape().class > self.last);
+        // A log that never fills its first chunk stays small.
+        let growing = self.last < self.working && !larger && core.position() > 0;
+        if self.order.is_waiting() || !(self.spares.is_empty() || growing) {
+            return;
+        }
+        let behind = core.chunks() > IDLE_CHUNKS;
+        let class = if self.last < self.working || behind { self.last + 1 } else { self.last };
+        for class in [class.min(self.shapes.last()), self.last, 0] {
+            let bytes = self.shapes.bytes(class);
+            if self.account.try_grow(bytes) {
+                self.ordered = bytes;
+                self.order.ask(bytes);
+                return;
+            }
+        }
+    }
+
+    /// Gives spares back while the log is drained, all but one and the smallest last.
+    pub(super) fn trim(&mut self, core: &mut Core, strings: &mut Strings) {
+        if core.slowest() < core.position() {
+            return;
+        }
+        self.collect(core, strings);
+        self.receive();
+        self.spares.sort_by_key(|chunk| chunk.shape().bytes);
+        while self.spares.len() + 1 > IDLE_CHUNKS {
+            let Some(chunk) = self.spares.pop() else { break };
+            self.account.count_spare(-1);
+            self.give_back(chunk);
+        }
+    }
+}

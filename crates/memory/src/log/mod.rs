@@ -1,0 +1,61 @@
+//! Stream logs: rows from one task to others, in blocks.
+//!
+//! One writer appends rows, any number of readers consume them, each at its own pace. Everything is arithmetic on
+//! absolute row positions, which `penstock_queue::log` keeps; this module brings the memory.
+//!
+//! - [`LogWriter`]: room, rows, signals; readers join through it
+//! - [`LogReader`] and [`Lease`]: rows to be consumed, and the hold on the chunk they stand in
+//! - `keeper`: where chunks come from and where they go when every reader has left them
+//! - `strings`: which payloads are shared and which are copied
+//!
+//! S1. A run is taken as it is found: what is pending in the block at hand. Nobody waits for a batch to fill.
+//! S2. A chunk is used again only when every reader has left it and nobody holds a lease or an export of it: the
+//!     count of its owners says so, not the positions alone.
+//! S3. A writer whose readers have consumed everything can always write again: its reservation is never lent, and
+//!     payload holds it back only while rows are unread.
+
+mod keeper;
+mod reader;
+mod strings;
+mod writer;
+
+pub use reader::{Lease, LogReader, Taken};
+pub use writer::{LogWriter, Piece};
+
+use thiserror::Error;
+
+use crate::coordinator::MemoryLimit;
+use crate::shape::ShapeOptions;
+
+/// Why a log cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The budget has no room for its first chunks.
+    #[error(transparent)]
+    Limit(#[from] MemoryLimit),
+    /// The system gave no memory.
+    #[error("the system gives no memory for a stream: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Entries of a log's directory: the most chunks that it holds at a time.
+const DIRECTORY: usize = 64;
+/// Signals that may stand in a log, besides the last watermark.
+const SIGNALS: usize = 256;
+
+/// What a log is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// Sizes of blocks and chunks.
+    pub shape: ShapeOptions,
+    /// The most chunks at a time.
+    pub directory: usize,
+    /// The most signals at a time.
+    pub signals: usize,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { shape: ShapeOptions::default(), directory: DIRECTORY, signals: SIGNALS }
+    }
+}

@@ -1,0 +1,114 @@
+//! The reading side of a log.
+
+use std::sync::Arc;
+
+use penstock_queue::log;
+
+use crate::chunk::{Chunk, Span};
+use crate::column::Column;
+use crate::signal::Signal;
+
+/// What a reader finds next.
+pub enum Taken {
+    /// Rows of one block.
+    Rows(Lease),
+    /// Event time has come so far.
+    Watermark(i64),
+    /// Another signal.
+    Signal(Signal),
+    /// Nothing now; more may come.
+    Nothing,
+    /// Nothing now or ever: the writer is gone.
+    Closed,
+}
+
+/// Published rows of one block, and a hold on the chunk that they stand in.
+///
+/// The rows stay as they are for as long as the lease lives, even when the reader has gone on (S2).
+pub struct Lease {
+    chunk: Arc<Chunk>,
+    span: Span,
+}
+
+impl Lease {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.span.rows()
+    }
+
+    /// A column of the log's layout, with its mask if it may hold nulls.
+    #[inline]
+    pub fn column(&self, column: usize) -> Column<'_> {
+        // SAFETY: K1. A lease is made of published rows of one block, and by S2 the chunk is not reset while its
+        // owners include this lease.
+        unsafe { self.chunk.column(column, self.span) }
+    }
+
+    /// Whether any row of the column is null.
+    pub fn has_nulls(&self, column: usize) -> bool {
+        self.column(column).valid.is_some_and(|mask| mask.contains(&0))
+    }
+
+    /// Whether these are all rows of a block, so that nothing of it will be written again before the chunk is reset.
+    pub fn is_whole_block(&self) -> bool {
+        self.rows() == self.chunk.shape().block.rows
+    }
+
+    /// The chunk, whose memory leaves the log's account: whoever holds it keeps it from now on.
+    pub(crate) fn export(&self) -> Arc<Chunk> {
+        self.chunk.export();
+        Arc::clone(&self.chunk)
+    }
+}
+
+/// A reader of a log.
+pub struct LogReader {
+    core: log::Reader<Arc<Chunk>, Signal>,
+    gauge: log::Gauge,
+}
+
+impl LogReader {
+    pub(super) fn new(core: log::Reader<Arc<Chunk>, Signal>) -> Self {
+        Self { gauge: core.gauge(), core }
+    }
+
+    /// What comes next, rows in a run of at most `limit` (S1). The same again until it is consumed.
+    pub fn peek(&mut self, limit: usize) -> Taken {
+        match self.core.peek() {
+            log::Next::Rows { chunk, offset, rows, .. } => {
+                let offset = offset as usize;
+                let rows = (rows as usize).min(chunk.left_in_block(offset)).min(limit);
+                Taken::Rows(Lease { chunk: Arc::clone(chunk), span: chunk.span(offset, rows) })
+            }
+            log::Next::Watermark(watermark) => Taken::Watermark(watermark),
+            log::Next::Signal(signal) => Taken::Signal(signal),
+            log::Next::Nothing => Taken::Nothing,
+            log::Next::Closed => Taken::Closed,
+        }
+    }
+
+    /// Consumes rows that `peek` showed. Their lease is best dropped before, so that the chunk can be used again.
+    pub fn advance(&mut self, rows: usize) {
+        self.core.advance(rows as u64);
+    }
+
+    /// Consumes the watermark or signal that `peek` showed.
+    pub fn pass(&mut self) {
+        self.core.pass();
+    }
+
+    /// Rows that wait.
+    pub fn pending(&self) -> u64 {
+        self.core.pending()
+    }
+
+    /// The last watermark that was passed.
+    pub fn watermark(&self) -> i64 {
+        self.core.watermark()
+    }
+
+    /// Tells from any thread whether there is work for this reader.
+    pub fn gauge(&self) -> &log::Gauge {
+        &self.gauge
+    }
+}

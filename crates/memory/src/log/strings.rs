@@ -1,0 +1,164 @@
+//! Which payloads a chunk shares and which it copies.
+//!
+//! A long string or binary value stands outside its block. A chunk could keep the buffer alive that the value came
+//! in, but a filter may let one short value through out of a buffer of megabytes.
+//!
+//! T1. A run shares a payload only if that keeps at most [`MOST_PINNED`] times the bytes alive that the run uses of it;
+//!     otherwise it copies them into an arena of the log. What is kept alive or copied is charged to the log.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashSet};
+
+use super::writer::Piece;
+use crate::chunk::Chunk;
+use crate::payload::{Arena, ArenaWriter, Payload, Payloads};
+use crate::view::{INLINE_BYTES, make_view, view_len};
+
+/// Bytes kept alive per byte used, at most.
+const MOST_PINNED: usize = 4;
+/// Bytes of a log's first arena. Each further one is twice as long, up to the most, or as long as a value that is longer.
+const FIRST_ARENA_BYTES: usize = 4 * 1024;
+const MOST_ARENA_BYTES: usize = 64 * 1024;
+/// Arenas that wait to be filled again.
+const SPARE_ARENAS: usize = 4;
+
+#[derive(Clone, Copy)]
+enum Target {
+    Shared(u32),
+    Copied,
+}
+
+/// Writes views, and sees to their payloads.
+#[derive(Default)]
+pub(super) struct Strings {
+    /// Numbers in the present chunk's table, by what tells payloads apart; all are alive, since the chunk has them.
+    shared: HashMap<(usize, usize), u32, RandomState>,
+    /// Pieces of memory that the present chunk was charged for.
+    charged: HashSet<usize, RandomState>,
+    arena: Option<ArenaWriter>,
+    /// Number of the arena in the present chunk's table.
+    arena_number: Option<u32>,
+    spare: Vec<Arc<Arena>>,
+    /// Per payload of the run: bytes used, and what was decided.
+    used: Vec<usize>,
+    targets: Vec<Target>,
+}
+
+fn payload_of(view: u128) -> usize {
+    (view >> 64) as u32 as usize
+}
+
+fn with_payload(view: u128, number: u32) -> u128 {
+    (view & !(u128::from(u32::MAX) << 64)) | (u128::from(number) << 64)
+}
+
+impl Strings {
+    /// The next rows go into another chunk.
+    pub(super) fn turn(&mut self) {
+        self.shared.clear();
+        self.charged.clear();
+        self.arena_number = None;
+    }
+
+    /// Takes back a payload of a chunk that is free again.
+    pub(super) fn take_back(&mut self, payload: Payload) {
+        if let Payload::Arena(mut arena) = payload
+            && self.spare.len() < SPARE_ARENAS
+            && Arc::get_mut(&mut arena).is_some()
+        {
+            self.spare.push(arena);
+        }
+    }
+
+    /// Writes views `from..from + to.len()` of a piece for the rows of `chunk`; the bytes to charge the log for: those of
+    /// every payload that the chunk keeps alive from now on.
+    pub(super) fn write(&mut self, chunk: &Chunk, piece: &Piece<'_>, from: usize, to: &mut [u128]) -> usize {
+        let (views, payloads) = piece.column.views();
+        match piece.rows {
+            None => to.copy_from_slice(&views[from..from + to.len()]),
+            Some(rows) => {
+                for (to, &row) in to.iter_mut().zip(&rows[from..]) {
+                    *to = views[row as usize];
+                }
+            }
+        }
+        self.used.clear();
+        self.used.resize(payloads.len(), 0);
+        let mut long = 0_usize;
+        for (place, view) in to.iter_mut().enumerate() {
+            if !piece.is_valid(from + place) {
+                *view = 0; // nobody may follow what stands under a null
+            } else if view_len(*view) > INLINE_BYTES {
+                self.used[payload_of(*view)] += view_len(*view);
+                long += 1;
+            }
+        }
+        if long == 0 {
+            return 0;
+        }
+        let mut charge = self.decide(chunk, payloads);
+        for view in to.iter_mut().filter(|view| view_len(**view) > INLINE_BYTES) {
+            *view = match self.targets[payload_of(*view)] {
+                Target::Shared(number) => with_payload(*view, number),
+                Target::Copied => {
+                    let payload = payloads.get(payload_of(*view));
+                    let bytes = payload.bytes((*view >> 96) as usize, view_len(*view));
+                    self.copy(chunk, bytes, &mut charge)
+                }
+            };
+        }
+        charge
+    }
+
+    /// Decides per payload of the run by T1; the bytes to charge for what is shared.
+    fn decide(&mut self, chunk: &Chunk, payloads: Payloads<'_>) -> usize {
+        let mut charge = 0;
+        self.targets.clear();
+        for (number, payload) in payloads.iter().enumerate() {
+            let used = self.used[number];
+            let identity = payload.identity();
+            let target = match self.shared.get(&identity) {
+                Some(&shared) => Target::Shared(shared),
+                None if used > 0 && payload.held_bytes() <= MOST_PINNED * used => {
+                    let shared = chunk.payloads().push(payload.clone());
+                    self.shared.insert(identity, shared);
+                    if self.charged.insert(identity.0) {
+                        charge += payload.held_bytes();
+                    }
+                    Target::Shared(shared)
+                }
+                None => Target::Copied,
+            };
+            self.targets.push(target);
+        }
+        charge
+    }
+
+    /// Copies a value into the arena; its view.
+    fn copy(&mut self, chunk: &Chunk, bytes: &[u8], charge: &mut usize) -> u128 {
+        if self.arena.as_ref().is_none_or(|arena| arena.room() < bytes.len()) {
+            self.arena = Some(self.next_arena(bytes.len()));
+            self.arena_number = None;
+        }
+        let arena = self.arena.as_mut().expect("an arena with room was just seen to");
+        let number = *self.arena_number.get_or_insert_with(|| {
+            let payload = Payload::Arena(Arc::clone(arena.arena()));
+            *charge += payload.held_bytes();
+            chunk.payloads().push(payload)
+        });
+        let offset = arena.push(bytes).expect("an arena with room was just seen to");
+        make_view(bytes, number, offset)
+    }
+
+    /// An arena with room for so many bytes: a spare one, or a new one.
+    fn next_arena(&mut self, bytes: usize) -> ArenaWriter {
+        let fits = self.spare.iter().position(|arena| arena.capacity() >= bytes);
+        let again = fits.and_then(|number| ArenaWriter::again(self.spare.swap_remove(number)));
+        again.unwrap_or_else(|| {
+            let last = self.arena.as_ref().map_or(0, |arena| arena.arena().capacity());
+            ArenaWriter::new((2 * last).clamp(FIRST_ARENA_BYTES, MOST_ARENA_BYTES).max(bytes))
+        })
+    }
+}

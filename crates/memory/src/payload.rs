@@ -1,0 +1,304 @@
+//! The bytes that long strings and binary values point into.
+//!
+//! A [`Payload`] is one piece of memory with such bytes: a buffer of Arrow's, shared as it is, or an [`Arena`] into
+//! which a log copied values so that a few short ones do not keep a large buffer alive.
+//!
+//! P1. An arena is filled from front to back by one [`ArenaWriter`]. Bytes below `filled` never change again, and
+//!     nobody but that writer touches the others.
+//! P2. A table only gets longer while it is shared. An entry is there before a view that names it is published.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arrow_buffer::Buffer;
+
+/// Bytes that views point into.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// Memory of an Arrow array.
+    Buffer(Buffer),
+    /// Memory of a log's own.
+    Arena(Arc<Arena>),
+}
+
+impl From<Buffer> for Payload {
+    fn from(buffer: Buffer) -> Self {
+        Self::Buffer(buffer)
+    }
+}
+
+impl Payload {
+    /// The bytes of one value.
+    ///
+    /// # Panics
+    /// When they do not lie within the payload.
+    #[inline]
+    pub fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        match self {
+            Self::Buffer(buffer) => &buffer.as_slice()[offset..offset + len],
+            Self::Arena(arena) => arena.bytes(offset, len),
+        }
+    }
+
+    /// Bytes that stay in memory for as long as this payload does.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Self::Buffer(buffer) => buffer.capacity(),
+            Self::Arena(arena) => arena.capacity(),
+        }
+    }
+
+    /// What tells this payload from every other that is alive, and where it begins within that memory.
+    pub(crate) fn identity(&self) -> (usize, usize) {
+        match self {
+            Self::Buffer(buffer) => (buffer.data_ptr().as_ptr() as usize, buffer.as_ptr() as usize),
+            Self::Arena(arena) => (Arc::as_ptr(arena) as usize, 0),
+        }
+    }
+}
+
+/// Memory that one writer fills while others read what is already there.
+pub struct Arena {
+    cells: Box<[UnsafeCell<u8>]>,
+    filled: AtomicUsize,
+}
+
+// SAFETY: by P1 bytes below `filled` are only read, the others are touched by one writer, and `filled` hands them
+// over with Release and Acquire.
+unsafe impl Sync for Arena {}
+
+impl std::fmt::Debug for Arena {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Arena({} of {} bytes)", self.filled.load(Ordering::Relaxed), self.capacity())
+    }
+}
+
+impl Arena {
+    /// Bytes that it can hold.
+    pub fn capacity(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn bytes(&self, offset: usize, len: usize) -> &[u8] {
+        let end = offset.checked_add(len).expect("a value lies within its payload");
+        // Acquire: pairs with the Release in `push`. Whoever sees the new length sees the bytes below it.
+        assert!(end <= self.filled.load(Ordering::Acquire), "P1: the value has not been written");
+        let start = self.cells[offset..].as_ptr().cast::<u8>();
+        // SAFETY: offset..end lies below `filled`, within the cells, and by P1 is never written again.
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}
+
+/// The one that fills an arena (P1).
+#[derive(Debug)]
+pub struct ArenaWriter {
+    arena: Arc<Arena>,
+    filled: usize,
+}
+
+impl ArenaWriter {
+    /// An arena of `capacity` bytes, all of which can be named by 32-bit offsets.
+    pub fn new(capacity: usize) -> Self {
+        let capacity = capacity.min(u32::MAX as usize);
+        let cells = std::iter::repeat_with(|| UnsafeCell::new(0)).take(capacity).collect();
+        Self { arena: Arc::new(Arena { cells, filled: AtomicUsize::new(0) }), filled: 0 }
+    }
+
+    /// An arena that nobody reads any more, to be filled again; `None` while somebody does.
+    pub fn again(mut arena: Arc<Arena>) -> Option<Self> {
+        *Arc::get_mut(&mut arena)?.filled.get_mut() = 0;
+        Some(Self { arena, filled: 0 })
+    }
+
+    /// The arena, for those who read it.
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// Bytes that are still free.
+    pub fn room(&self) -> usize {
+        self.arena.capacity() - self.filled
+    }
+
+    /// Copies a value in; where it stands. `None` when it does not fit.
+    pub fn push(&mut self, bytes: &[u8]) -> Option<u32> {
+        if bytes.len() > self.room() {
+            return None;
+        }
+        let offset = self.filled;
+        let free = UnsafeCell::raw_get(self.arena.cells[offset..].as_ptr());
+        // SAFETY: the cells at and above `filled` are free for as many bytes, as was checked, and by P1 only this
+        // writer touches them.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), free, bytes.len()) };
+        self.filled += bytes.len();
+        // Release: pairs with the Acquire in `Arena::bytes`.
+        self.arena.filled.store(self.filled, Ordering::Release);
+        Some(offset as u32)
+    }
+}
+
+/// Entries of the first segment of a table; each further one is twice as long.
+const FIRST_SEGMENT: usize = 8;
+const SEGMENTS: usize = 26;
+
+type Segment = Box<[OnceLock<Payload>]>;
+
+/// Payloads that a chunk keeps alive, by number (P2).
+#[derive(Default)]
+pub struct PayloadTable {
+    segments: [OnceLock<Segment>; SEGMENTS],
+    len: AtomicUsize,
+}
+
+fn locate(index: usize) -> (usize, usize) {
+    let segment = (index / FIRST_SEGMENT + 1).ilog2() as usize;
+    (segment, index - FIRST_SEGMENT * ((1 << segment) - 1))
+}
+
+impl PayloadTable {
+    /// Adds a payload; its number. Called by one thread at a time.
+    pub fn push(&self, payload: Payload) -> u32 {
+        let index = self.len.load(Ordering::Relaxed);
+        let (segment, place) = locate(index);
+        let entries = self.segments[segment]
+            .get_or_init(|| std::iter::repeat_with(OnceLock::new).take(FIRST_SEGMENT << segment).collect());
+        entries[place].set(payload).expect("P2: a number is given once");
+        // Release: pairs with the Acquire in `len`. Whoever sees the new length finds the entry.
+        self.len.store(index + 1, Ordering::Release);
+        index as u32
+    }
+
+    /// Number of payloads.
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The payload of that number.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[inline]
+    pub fn get(&self, index: usize) -> &Payload {
+        let (segment, place) = locate(index);
+        let entries = self.segments[segment].get().expect("P2: an entry precedes its views");
+        entries[place].get().expect("P2: an entry precedes its views")
+    }
+
+    /// Empties the table, handing each payload to `take`. The first segment stays allocated.
+    pub fn clear(&mut self, mut take: impl FnMut(Payload)) {
+        for (number, segment) in self.segments.iter_mut().enumerate() {
+            let Some(entries) = segment.get_mut() else { break };
+            entries.iter_mut().filter_map(OnceLock::take).for_each(&mut take);
+            if number > 0 {
+                segment.take();
+            }
+        }
+        *self.len.get_mut() = 0;
+    }
+}
+
+/// The payloads that the views of one column point into.
+#[derive(Clone, Copy)]
+pub enum Payloads<'a> {
+    /// Those of a batch, or of scratch.
+    List(&'a [Payload]),
+    /// Those of a chunk.
+    Table(&'a PayloadTable),
+}
+
+impl std::fmt::Debug for Payloads<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payloads({})", self.len())
+    }
+}
+
+impl<'a> Payloads<'a> {
+    /// No payload: for values that all stand in their views.
+    pub const NONE: Self = Self::List(&[]);
+
+    /// Number of payloads.
+    pub fn len(self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Table(table) => table.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The payload of that number.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[inline]
+    pub fn get(self, index: usize) -> &'a Payload {
+        match self {
+            Self::List(list) => &list[index],
+            Self::Table(table) => table.get(index),
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(self) -> impl Iterator<Item = &'a Payload> {
+        (0..self.len()).map(move |index| self.get(index))
+    }
+}
+
+impl<'a> From<&'a Vec<Payload>> for Payloads<'a> {
+    fn from(list: &'a Vec<Payload>) -> Self {
+        Self::List(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_keeps_what_was_pushed_while_it_fills() {
+        let mut writer = ArenaWriter::new(10);
+        assert_eq!(writer.push(b"abcd"), Some(0));
+        let payload = Payload::Arena(Arc::clone(writer.arena()));
+        assert_eq!(writer.push(b"efg"), Some(4));
+        assert_eq!(writer.push(b"too long"), None);
+        assert_eq!((payload.bytes(0, 4), payload.bytes(4, 3)), (b"abcd".as_slice(), b"efg".as_slice()));
+        assert_eq!(writer.room(), 3);
+        let arena = Arc::clone(writer.arena());
+        drop(writer);
+        assert!(ArenaWriter::again(Arc::clone(&arena)).is_none(), "somebody reads it");
+        drop(payload);
+        assert_eq!(ArenaWriter::again(arena).map(|writer| writer.room()), Some(10));
+    }
+
+    #[test]
+    #[should_panic(expected = "has not been written")]
+    fn bytes_that_are_not_written_cannot_be_read() {
+        let writer = ArenaWriter::new(10);
+        Payload::Arena(Arc::clone(writer.arena())).bytes(0, 1);
+    }
+
+    #[test]
+    fn a_table_finds_every_number() {
+        let mut table = PayloadTable::default();
+        for number in 0..100_u32 {
+            let buffer = Buffer::from_vec(number.to_le_bytes().to_vec());
+            assert_eq!(table.push(buffer.into()), number);
+        }
+        for number in 0..100_u32 {
+            assert_eq!(table.get(number as usize).bytes(0, 4), number.to_le_bytes());
+        }
+        let mut taken = 0;
+        table.clear(|_| taken += 1);
+        assert_eq!((taken, table.len()), (100, 0));
+        assert_eq!(table.push(Buffer::from_vec(vec![7_u8]).into()), 0);
+    }
+}

@@ -1,0 +1,164 @@
+//! How large the blocks and chunks of a log are.
+//!
+//! A log starts with small chunks and goes to larger ones as it is used, so that a thousand idle logs take little
+//! and a busy one runs through whole blocks. Sizes are *classes*: each doubles the bytes of the one before, up to
+//! the full chunk. A small chunk may hold shorter blocks than a large one.
+
+use crate::layout::{BlockLayout, Layout, MOST_ROWS};
+
+/// Bytes of the smallest chunk.
+pub const START_CHUNK_BYTES: usize = 16 * 1024;
+/// Smallest piece of memory that is given out.
+const PAGE: usize = 4096;
+
+/// What the user may choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShapeOptions {
+    /// Rows of a full block; by default what fits an eighth of the second-level cache.
+    pub block_rows: Option<usize>,
+    /// Blocks of a full chunk.
+    pub chunk_blocks: Option<usize>,
+}
+
+/// Bytes of a block that is handed out as it stands.
+const EXPORT_BLOCK_BYTES: usize = 2 << 20;
+
+impl ShapeOptions {
+    /// Sizes for rows that leave the engine: one long block per chunk, since a block becomes a batch and takes its
+    /// whole chunk along.
+    pub fn for_export(layout: &Layout) -> Self {
+        Self { block_rows: Some(layout.rows_within(EXPORT_BLOCK_BYTES)), chunk_blocks: Some(1) }
+    }
+}
+
+/// Blocks of a full chunk when nothing else is asked for.
+/// From `cargo bench -p penstock-benches --bench memory`, sweep of 2 to 64: flat from 4 on.
+pub const DEFAULT_CHUNK_BLOCKS: usize = 8;
+
+/// A chunk of one size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Which class it is of.
+    pub class: usize,
+    /// Bytes of its memory.
+    pub bytes: usize,
+    /// Number of blocks.
+    pub blocks: usize,
+    /// The layout of each block.
+    pub block: BlockLayout,
+}
+
+impl Shape {
+    /// Rows of all blocks.
+    pub fn rows(&self) -> usize {
+        self.blocks * self.block.rows
+    }
+}
+
+/// The classes of one log.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    layout: Layout,
+    block_rows: usize,
+    chunk_blocks: usize,
+    start_bytes: usize,
+    full_bytes: usize,
+}
+
+impl Shapes {
+    /// The classes of a log with that layout, on a machine with so much second-level cache per core.
+    pub fn new(layout: Layout, options: ShapeOptions, l2_cache_bytes: usize) -> Self {
+        let block_rows =
+            options.block_rows.unwrap_or_else(|| layout.rows_within(l2_cache_bytes / 8)).clamp(1, MOST_ROWS);
+        let chunk_blocks = options.chunk_blocks.unwrap_or(DEFAULT_CHUNK_BLOCKS).max(1);
+        let full_bytes = (layout.block_bytes(block_rows) * chunk_blocks).next_power_of_two().max(PAGE);
+        let start_bytes = START_CHUNK_BYTES.max(layout.block_bytes(1).next_power_of_two()).min(full_bytes);
+        Self { layout, block_rows, chunk_blocks, start_bytes, full_bytes }
+    }
+
+    /// The layout of rows.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Rows of a full block.
+    pub fn block_rows(&self) -> usize {
+        self.block_rows
+    }
+
+    /// Bytes of a chunk of the first class.
+    pub fn start_bytes(&self) -> usize {
+        self.start_bytes
+    }
+
+    /// The largest class.
+    pub fn last(&self) -> usize {
+        (self.full_bytes / self.start_bytes).ilog2() as usize
+    }
+
+    /// Bytes of a chunk of that class.
+    pub fn bytes(&self, class: usize) -> usize {
+        self.start_bytes << class.min(self.last())
+    }
+
+    /// The smallest class whose blocks are full.
+    pub fn working(&self) -> usize {
+        (0..=self.last())
+            .find(|&class| self.shape(class).block.rows == self.block_rows)
+            .unwrap_or(self.last())
+    }
+
+    /// A chunk of that class.
+    pub fn shape(&self, class: usize) -> Shape {
+        let class = class.min(self.last());
+        let bytes = self.bytes(class);
+        let block = self.layout.block(self.block_rows.min(self.layout.rows_within(bytes)));
+        let blocks = (bytes / block.bytes.max(1)).clamp(1, self.chunk_blocks);
+        Shape { class, bytes, blocks, block }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Physical;
+    use crate::layout::ColumnKind;
+    use proptest::prelude::*;
+
+    fn shapes(columns: usize, block_rows: Option<usize>, chunk_blocks: Option<usize>) -> Shapes {
+        let column = ColumnKind { physical: Physical::I64, nullable: true };
+        Shapes::new(Layout::new(vec![column; columns]), ShapeOptions { block_rows, chunk_blocks }, 512 * 1024)
+    }
+
+    #[test]
+    fn the_default_block_fits_an_eighth_of_the_cache() {
+        let shapes = shapes(8, None, None);
+        let full = shapes.shape(shapes.last());
+        assert!(full.block.bytes <= 64 * 1024 && full.block.bytes > 60 * 1024);
+        assert_eq!(full.blocks, DEFAULT_CHUNK_BLOCKS);
+        assert!(shapes.working() < shapes.last());
+    }
+
+    proptest! {
+        #[test]
+        fn every_class_holds_its_blocks(
+            columns in 0_usize..300,
+            block_rows in prop::option::of(1_usize..10_000),
+            chunk_blocks in prop::option::of(1_usize..80),
+        ) {
+            let shapes = shapes(columns, block_rows, chunk_blocks);
+            let mut before = 0;
+            for class in 0..=shapes.last() {
+                let shape = shapes.shape(class);
+                prop_assert!(shape.blocks * shape.block.bytes <= shape.bytes);
+                prop_assert!(shape.bytes.is_power_of_two() && shape.bytes > before);
+                prop_assert!(shape.block.rows >= 1 && shape.block.rows <= shapes.block_rows());
+                before = shape.bytes;
+            }
+            let full = shapes.shape(shapes.last());
+            prop_assert_eq!(full.block.rows, shapes.block_rows());
+            prop_assert_eq!(full.blocks, shapes.chunk_blocks);
+            prop_assert!(shapes.start_bytes() <= START_CHUNK_BYTES.max(shapes.layout.block_bytes(1) * 2));
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What stands between rows: signals other than watermarks, which the log keeps itself.
+
+/// Something that stands at a position of a log, before the row of that number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Sent by a source now and then, and timed where it arrives.
+    Marker {
+        /// When it left the source, on the engine's clock.
+        sent_ns: u64,
+    },
+    /// The rows before it had arrived by then.
+    Arrival {
+        /// When they arrived, on the engine's clock.
+        at_ns: u64,
+        /// The largest event time among them and all before.
+        latest: i64,
+    },
+    /// No row comes after it.
+    End,
+}

@@ -1,0 +1,388 @@
+//! The coordinator's face: who gets memory, where it comes from, and what becomes of it.
+
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use penstock_memory::coordinator::{
+    Account, ChunkOrder, Coordinator, Counters, Inline, Memory, MemoryLimit, Options, Refused, chunk_bytes,
+};
+use penstock_memory::platform::Platform;
+use penstock_queue::gate::Gate;
+use penstock_queue::wake::{Nobody, Wake};
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const LONG: Duration = Duration::from_secs(30);
+
+fn coordinator(budget_bytes: usize) -> Coordinator {
+    Coordinator::new(Options { budget_bytes, ..Options::default() }).expect("a thread can be started")
+}
+
+/// Charged and allocated, as a log starts.
+fn allocate(account: &Account, bytes: usize) -> Memory {
+    assert!(account.try_grow(bytes));
+    account.allocate(bytes, Inline::Start).expect("the machine has memory")
+}
+
+fn wait(order: &mut ChunkOrder, gate: &Gate) -> Result<Memory, Refused> {
+    loop {
+        if let Some(answer) = order.take() {
+            return answer;
+        }
+        assert!(gate.wait(LONG), "an answer is overdue");
+    }
+}
+
+/// Waits for what the allocator thread does by itself.
+fn until(coordinator: &Coordinator, settled: impl Fn(&Counters) -> bool) {
+    let start = Instant::now();
+    while !settled(&coordinator.snapshot()) {
+        assert!(start.elapsed() < LONG, "{:?}", coordinator.snapshot());
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Writes to every page, and reads it back.
+fn use_all(memory: &Memory) {
+    for offset in (0..memory.bytes()).step_by(4096) {
+        // SAFETY: below the size of the memory.
+        let byte = unsafe { memory.ptr().add(offset) };
+        // SAFETY: the memory is this test's alone.
+        unsafe { byte.write(offset as u8 ^ 0x5A) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { byte.read() }, offset as u8 ^ 0x5A);
+    }
+}
+
+#[test]
+fn five_thousand_logs_fit_a_small_budget() {
+    let coordinator = coordinator(256 * MIB);
+    let start = coordinator.options().start_chunk_bytes;
+    let logs: Vec<(Account, [Memory; 2])> = (0..5_000)
+        .map(|_| {
+            let account = coordinator.reserve(2 * start).unwrap();
+            let chunks = [allocate(&account, start), allocate(&account, start)];
+            (account, chunks)
+        })
+        .collect();
+    let counters = coordinator.snapshot();
+    assert_eq!(counters.used_bytes, 5_000 * 2 * start as u64);
+    assert_eq!((counters.chunks_live, counters.inline_allocations), (10_000, 0));
+    for (account, chunks) in logs {
+        drop(chunks);
+        drop(account);
+    }
+    assert_eq!(coordinator.snapshot().used_bytes, 0);
+    // The pool keeps a part of the budget and no more.
+    until(&coordinator, |counters| counters.chunks_pooled <= (256 * MIB / 8 / start) as u64);
+    assert!(coordinator.snapshot().chunks_pooled > 0);
+}
+
+#[test]
+fn a_log_that_does_not_fit_is_refused_with_numbers() {
+    let coordinator = coordinator(100 * KIB);
+    let _first = coordinator.reserve(96 * KIB).unwrap();
+    let refusal = MemoryLimit { needed_bytes: 32 * KIB, used_bytes: 96 * KIB, budget_bytes: 100 * KIB };
+    assert_eq!(coordinator.reserve(32 * KIB).unwrap_err(), refusal);
+    assert!(refusal.to_string().contains("32 KiB more needed, 96 KiB of 100 KiB in use; raise budget=..."));
+}
+
+#[test]
+fn growth_of_others_cannot_take_a_reservation() {
+    let coordinator = coordinator(128 * KIB);
+    let quiet = coordinator.reserve(32 * KIB).unwrap();
+    let greedy = coordinator.reserve(32 * KIB).unwrap();
+    assert!(greedy.try_grow(64 * KIB));
+    assert!(greedy.try_grow(32 * KIB));
+    assert!(!greedy.try_grow(4 * KIB), "the budget is used up");
+    assert!(quiet.try_grow(16 * KIB) && quiet.try_grow(16 * KIB));
+    assert!(!quiet.try_grow(4 * KIB));
+    assert_eq!(coordinator.snapshot().used_bytes, 128 * KIB as u64);
+    greedy.shrink(32 * KIB);
+    assert!(quiet.try_grow(32 * KIB));
+}
+
+#[test]
+fn a_log_stays_below_its_cap() {
+    let options = Options { budget_bytes: MIB, log_cap_bytes: 64 * KIB, ..Options::default() };
+    let coordinator = Coordinator::new(options).unwrap();
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    assert!(log.try_grow(64 * KIB));
+    assert!(!log.try_grow(4 * KIB));
+    log.shrink(64 * KIB);
+    log.charge_payload(64 * KIB);
+    assert!(!log.over_cap());
+    log.charge_payload(1);
+    assert!(log.over_cap());
+    assert!(log.try_grow(32 * KIB), "the reservation is there whatever the payload");
+    assert!(!log.try_grow(4 * KIB));
+    assert_eq!(log.charged_bytes(), 32 * KIB + 64 * KIB + 1);
+    log.release_payload(64 * KIB + 1);
+    assert!(!log.over_cap());
+    assert_eq!(coordinator.snapshot().pinned_bytes, 0);
+}
+
+#[test]
+fn memory_comes_back_from_the_pool() {
+    let coordinator = coordinator(64 * MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    let memory = allocate(&log, 16 * KIB);
+    use_all(&memory);
+    let place = memory.ptr();
+    drop(memory);
+    log.shrink(16 * KIB);
+    // By order: in this thread it might be missed, for the instant in which the allocator thread carries it over.
+    let gate = Arc::new(Gate::new());
+    let mut order = log.order(Arc::clone(&gate) as _);
+    assert!(log.try_grow(16 * KIB));
+    order.ask(16 * KIB);
+    assert_eq!(wait(&mut order, &gate).unwrap().ptr(), place);
+    assert_eq!(coordinator.snapshot().chunks_pooled, 1);
+}
+
+#[test]
+fn the_allocator_thread_makes_what_is_ordered() {
+    let coordinator = coordinator(64 * MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    let gate = Arc::new(Gate::new());
+    let mut order = log.order(Arc::clone(&gate) as _);
+    for bytes in [16 * KIB, 5 * MIB, 16 * KIB] {
+        assert!(log.try_grow(chunk_bytes(bytes)));
+        assert!(order.ask(bytes));
+        let memory = wait(&mut order, &gate).unwrap();
+        assert_eq!(memory.bytes(), chunk_bytes(bytes));
+        use_all(&memory);
+        drop(memory);
+        log.shrink(chunk_bytes(bytes));
+    }
+    log.allocate(16 * KIB, Inline::HotPath).unwrap();
+    let counters = coordinator.snapshot();
+    assert_eq!((counters.chunks_requested, counters.background_allocations), (3, 3));
+    assert_eq!((counters.inline_allocations, counters.chunks_live), (1, 0));
+}
+
+#[test]
+fn an_order_that_is_given_up_loses_nothing() {
+    let coordinator = coordinator(64 * MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    for _ in 0..50 {
+        let mut order = log.order(Arc::new(Nobody));
+        order.ask(16 * KIB);
+    }
+    let gate = Arc::new(Gate::new());
+    let mut order = log.order(Arc::clone(&gate) as _);
+    order.ask(16 * KIB);
+    let memory = wait(&mut order, &gate).unwrap();
+    drop(order);
+    drop(memory);
+    let counters = coordinator.snapshot();
+    assert_eq!(counters.chunks_live, 0);
+    assert!(counters.chunks_pooled >= 1 && counters.chunks_pooled <= counters.background_allocations);
+}
+
+#[test]
+fn what_the_system_does_not_have_is_refused() {
+    let platforms = [Platform::native(), Platform::Portable];
+    for platform in platforms {
+        let coordinator = Coordinator::new(Options { platform, ..Options::default() }).unwrap();
+        let log = coordinator.reserve(32 * KIB).unwrap();
+        let gate = Arc::new(Gate::new());
+        let mut order = log.order(Arc::clone(&gate) as _);
+        order.ask(1 << 60);
+        assert_eq!(wait(&mut order, &gate).unwrap_err(), Refused);
+        assert!(log.allocate(1 << 60, Inline::Start).is_err());
+        order.ask(16 * KIB);
+        use_all(&wait(&mut order, &gate).unwrap());
+    }
+}
+
+#[test]
+fn the_pool_makes_room_for_what_is_in_use() {
+    let coordinator = coordinator(8 * MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    let chunks: Vec<_> = (0..8).map(|_| allocate(&log, 128 * KIB)).collect();
+    drop(chunks);
+    log.shrink(8 * 128 * KIB);
+    assert_eq!(coordinator.snapshot().chunks_pooled, 8);
+    let _large = [allocate(&log, 4 * MIB), allocate(&log, 4 * MIB)];
+    assert_eq!(coordinator.snapshot().used_bytes, 8 * MIB as u64);
+    until(&coordinator, |counters| (counters.chunks_pooled, counters.trims) == (0, 8));
+}
+
+#[test]
+fn exported_memory_leaves_the_budget_once() {
+    let coordinator = coordinator(MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    let memory = allocate(&log, 512 * KIB);
+    assert_eq!(coordinator.snapshot().used_bytes, 512 * KIB as u64);
+    assert!(memory.detach());
+    assert!(!memory.detach());
+    assert!(memory.is_exported());
+    let counters = coordinator.snapshot();
+    assert_eq!((counters.used_bytes, counters.exported_bytes), (32 * KIB as u64, 512 * KIB as u64));
+    assert_eq!((counters.chunks_live, counters.chunks_exported), (0, 1));
+    assert!(log.try_grow(512 * KIB), "a user who keeps results does not stall the log");
+    drop(memory);
+    let counters = coordinator.snapshot();
+    assert_eq!((counters.exported_bytes, counters.chunks_exported), (0, 0));
+    assert_eq!(log.held_bytes(), 512 * KIB);
+}
+
+#[test]
+fn exported_memory_outlives_everything() {
+    let coordinator = coordinator(MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    let (kept, late) = (allocate(&log, 16 * KIB), allocate(&log, 16 * KIB));
+    kept.detach();
+    drop(log);
+    drop(coordinator);
+    use_all(&kept);
+    late.detach();
+    use_all(&late);
+    thread::spawn(move || drop(kept)).join().unwrap();
+}
+
+/// Holds the last handle, and lets go of it when it is woken.
+struct LastHandle {
+    handle: Mutex<Option<Coordinator>>,
+    alone: Barrier,
+    woken: Gate,
+}
+
+impl Wake for LastHandle {
+    fn wake(&self) {
+        let handle = self.handle.lock().expect("nobody panics with it").take();
+        if let Some(last) = handle {
+            self.alone.wait();
+            drop(last);
+            self.woken.signal();
+        }
+    }
+}
+
+#[test]
+fn the_last_handle_may_go_on_the_allocator_thread() {
+    let coordinator = coordinator(MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    let last = LastHandle {
+        handle: Mutex::new(Some(coordinator.clone())),
+        alone: Barrier::new(2),
+        woken: Gate::new(),
+    };
+    let last = Arc::new(last);
+    let mut order = log.order(Arc::clone(&last) as _);
+    order.ask(16 * KIB);
+    drop(log);
+    drop(coordinator);
+    last.alone.wait();
+    assert!(last.woken.wait(LONG));
+    use_all(&order.take().unwrap().unwrap());
+    assert!(order.ask(16 * KIB));
+    assert_eq!(order.take().unwrap().unwrap_err(), Refused);
+}
+
+#[test]
+fn a_log_keeps_the_allocator_thread() {
+    let coordinator = coordinator(MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    drop(coordinator);
+    let gate = Arc::new(Gate::new());
+    let mut order = log.order(Arc::clone(&gate) as _);
+    order.ask(16 * KIB);
+    use_all(&wait(&mut order, &gate).unwrap());
+}
+
+#[test]
+fn state_is_charged_and_refused_as_a_whole() {
+    let coordinator = coordinator(MIB);
+    let mut state = coordinator.state_account();
+    let mut other = coordinator.state_account();
+    state.set(700 * KIB).unwrap();
+    other.set(300 * KIB).unwrap();
+    let refusal = other.set(400 * KIB).unwrap_err();
+    assert_eq!((refusal.needed_bytes, refusal.used_bytes), (100 * KIB, 1000 * KIB));
+    assert_eq!(other.bytes(), 300 * KIB);
+    state.set(600 * KIB).unwrap();
+    other.set(400 * KIB).unwrap();
+    let counters = coordinator.snapshot();
+    assert_eq!((counters.state_bytes, counters.used_bytes), (1000 * KIB as u64, 1000 * KIB as u64));
+    drop(state);
+    drop(other);
+    let counters = coordinator.snapshot();
+    assert_eq!((counters.state_bytes, counters.used_bytes), (0, 0));
+    assert_eq!(counters.peak_used_bytes, 1000 * KIB as u64);
+}
+
+#[test]
+fn what_a_log_reports_is_counted_until_it_is_gone() {
+    let coordinator = coordinator(MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    log.count_spare(3);
+    log.count_spare(-1);
+    log.count_recycle();
+    log.add_backpressure_ns(70);
+    log.charge_payload(10);
+    let counters = coordinator.snapshot();
+    assert_eq!((counters.chunks_spare, counters.recycles, counters.backpressure_ns), (2, 1, 70));
+    drop(log);
+    let counters = coordinator.snapshot();
+    assert_eq!((counters.chunks_spare, counters.pinned_bytes, counters.used_bytes), (0, 0, 0));
+}
+
+#[test]
+fn charges_of_many_threads_add_up() {
+    let coordinator = coordinator(4 * MIB);
+    let log = Arc::new(coordinator.reserve(32 * KIB).unwrap());
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                for _ in 0..2_000 {
+                    if log.try_grow(16 * KIB) {
+                        log.charge_payload(100);
+                        log.release_payload(100);
+                        log.shrink(16 * KIB);
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(log.held_bytes(), 0);
+    assert_eq!(coordinator.snapshot().used_bytes, 32 * KIB as u64);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_forked_child_drops_what_it_inherited_and_ends() {
+    let coordinator = coordinator(MIB);
+    let log = coordinator.reserve(32 * KIB).unwrap();
+    let memory = allocate(&log, 16 * KIB);
+    memory.detach();
+    // SAFETY: the child calls nothing but what is under test, and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        use_all(&memory);
+        drop(memory);
+        drop(log);
+        drop(coordinator);
+        // SAFETY: ends the child at once: nothing of the test harness runs twice.
+        unsafe { libc::_exit(42) };
+    }
+    let start = Instant::now();
+    let mut status = 0;
+    // SAFETY: waits for the child above, with a place for its status.
+    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
+        if start.elapsed() > LONG {
+            // SAFETY: the child above, which has not been waited for.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            panic!("the child hangs");
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 42, "the child ended with {status}");
+    use_all(&memory);
+}
