@@ -9,17 +9,15 @@ use arrow_array::RecordBatch;
 use penstock_benches::fused::count_views;
 use penstock_benches::query::{run, window_counts, ysb_plan};
 use penstock_benches::report::{Comparison, DEFAULT_ROUNDS};
+use penstock_benches::settings::number;
 use penstock_engine::job::Pushed;
-use penstock_engine::{Job, Output, Pipeline, Plan};
+use penstock_engine::{Chaining, Job, Output, Pipeline, Plan, RunOptions};
+use penstock_memory::MemoryKind;
 use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
 
 const SEED: u64 = 7;
 const BATCH_ROWS: u64 = 65_536;
 const RUN_ROWS: [usize; 6] = [512, 1_024, 2_048, 4_096, 8_192, 16_384];
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok()).unwrap_or(default)
-}
 
 /// The plan on a worker thread, fed through the queue, as a user of the library runs it.
 fn run_as_job(plan: &Plan, batches: &[RecordBatch]) -> Output {
@@ -40,8 +38,8 @@ fn run_as_job(plan: &Plan, batches: &[RecordBatch]) -> Output {
 }
 
 fn main() {
-    let rows = setting("PENSTOCK_BENCH_ROWS", 20_000_000);
-    let rounds = setting("PENSTOCK_BENCH_ROUNDS", DEFAULT_ROUNDS as u64) as usize;
+    let rows = number("PENSTOCK_BENCH_ROWS", 20_000_000);
+    let rounds = number("PENSTOCK_BENCH_ROUNDS", DEFAULT_ROUNDS as u64) as usize;
     let generator =
         Ysb::new(Options { seed: SEED, ..Options::default() }).expect("the options are within bounds");
     let batches: Vec<RecordBatch> =
@@ -63,12 +61,33 @@ fn main() {
         .contender("engine, fed by another thread", || run_as_job(&plan, &batches));
     println!("{}", comparison.run());
 
+    let some = &batches[..batches.len().div_ceil(10)];
+    let some_rows = some.iter().map(|batch| batch.num_rows() as u64).sum();
+    println!("one task per operator, {some_rows} rows");
+    let with = |memory: MemoryKind, chain: Chaining| {
+        let options = RunOptions { memory, chain, ..RunOptions::default() };
+        Pipeline::with_options(&plan, &options).expect("the plan is valid")
+    };
+    let comparison = Comparison::new(some_rows)
+        .rounds(rounds)
+        .contender("chained", || run(with(MemoryKind::Blocks, Chaining::Auto), some))
+        .contender("one each, blocks", || run(with(MemoryKind::Blocks, Chaining::Off), some))
+        .contender("one each, row queues", || run(with(MemoryKind::Queue, Chaining::Off), some));
+    println!("{}", comparison.run());
+
     println!("rows per run");
     let mut sweep = Comparison::new(rows).rounds(rounds).contender("default", || run(pipeline(), &batches));
     for run_rows in RUN_ROWS {
         let (plan, batches) = (&plan, &batches);
         sweep = sweep.contender(run_rows.to_string(), move || {
-            run(Pipeline::with_rows_per_run(plan, run_rows).expect("the plan is valid"), batches)
+            run(
+                Pipeline::with_options(
+                    plan,
+                    &RunOptions { rows_per_run: Some(run_rows), ..RunOptions::default() },
+                )
+                .expect("the plan is valid"),
+                batches,
+            )
         });
     }
     println!("{}", sweep.run());

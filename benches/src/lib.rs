@@ -5,9 +5,16 @@
 //! ratio.
 //!
 //! - [`fused`]: the yardstick for YSB, the query written by hand as one loop.
+//! - [`log`]: rows through a log or a row queue; [`copying`]: the yardstick for it, the same bytes by `memcpy`.
 //! - [`report`]: runs contenders in turns and prints rows per second beside the ratio.
+//! - [`sweep`]: logs of all sizes of blocks and chunks.
+//! - [`settings`]: what the environment asks for.
 #![forbid(unsafe_code)]
 
+pub mod copying;
 pub mod fused;
+pub mod log;
 pub mod query;
 pub mod report;
+pub mod settings;
+pub mod sweep;

@@ -35,7 +35,7 @@ pub fn run(mut pipeline: Pipeline, batches: &[RecordBatch]) -> Output {
     for batch in batches {
         pipeline.push(batch, &stop).expect("the data fits the plan");
     }
-    pipeline.finish().expect("the data fits the plan")
+    pipeline.finish(&stop).expect("the data fits the plan")
 }
 
 /// The result in the form of the hand-fused loop's, sorted.

@@ -1,9 +1,23 @@
 //! What can go wrong while rows are running.
 
 use arrow_schema::ArrowError;
-use penstock_memory::BatchError;
-use penstock_types::ComputeError;
+use penstock_memory::{BatchError, MemoryLimit, OpenError};
+use penstock_types::{ByteSize, ComputeError, PlanError};
 use thiserror::Error;
+
+/// Why a plan cannot be started.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The plan does not compile.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// There is not enough memory for its streams and tables.
+    #[error("the query cannot start: {0}")]
+    Memory(#[from] OpenError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
 
 /// Why a run ended without an answer.
 #[derive(Debug, Error)]
@@ -33,6 +47,16 @@ pub enum RunError {
         operator: String,
         /// Why.
         error: ComputeError,
+    },
+    /// State that does not fit the budget.
+    #[error("in {operator}: its state has grown to {}: {limit}", ByteSize(*.bytes as u64))]
+    MemoryLimit {
+        /// The operator whose state it is.
+        operator: String,
+        /// How large the state is.
+        bytes: usize,
+        /// What it does not fit.
+        limit: MemoryLimit,
     },
     /// Results that cannot be handed out as Arrow.
     #[error("the result cannot be written as Arrow: {0}")]

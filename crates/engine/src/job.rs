@@ -84,8 +84,11 @@ fn work(
         }
         match batches.pop() {
             Popped::Value(batch) => pipeline.push(&batch, stop)?,
-            Popped::Empty => batches.wait_for_value(NAP),
-            Popped::Closed => return pipeline.finish(),
+            Popped::Empty => {
+                pipeline.trim();
+                batches.wait_for_value(NAP);
+            }
+            Popped::Closed => return pipeline.finish(stop),
         }
     }
 }

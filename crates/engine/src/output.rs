@@ -2,6 +2,7 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use penstock_memory::coordinator::Counters;
 use penstock_scheduler::Profile;
 use penstock_types::Tick;
 
@@ -12,6 +13,25 @@ pub struct OperatorReport {
     pub name: String,
     /// Its counters.
     pub profile: Profile,
+}
+
+/// How long markers took from the source to the sink.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// How many arrived.
+    pub markers: u64,
+    /// Their times together.
+    pub sum_ns: u64,
+    /// The longest time.
+    pub max_ns: u64,
+}
+
+impl Latency {
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.markers += 1;
+        self.sum_ns += ns;
+        self.max_ns = self.max_ns.max(ns);
+    }
 }
 
 /// The result of a run.
@@ -39,6 +59,10 @@ pub struct Output {
     pub batches_in: u64,
     /// What each operator did.
     pub operators: Vec<OperatorReport>,
+    /// What memory came to.
+    pub memory: Counters,
+    /// How long markers took from the source to the sink.
+    pub latency: Latency,
 }
 
 impl Output {

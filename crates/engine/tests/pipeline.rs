@@ -15,8 +15,11 @@ use arrow_array::{
 };
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use penstock_engine::{Aggregate, Output, Pipeline, Plan, RunError};
+use penstock_engine::{Aggregate, Chaining, Output, Pipeline, Plan, RunError, RunOptions};
 use penstock_expr::{BinaryOp, Expr, Literal};
+use penstock_memory::MemoryKind;
+use penstock_memory::platform::Platform;
+use penstock_memory::shape::ShapeOptions;
 use penstock_operators::LookupKind;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::{ComputeError, Span};
@@ -98,11 +101,32 @@ fn run_with(mut pipeline: Pipeline, batches: &[RecordBatch]) -> Result<Output, R
     for batch in batches {
         pipeline.push(batch, &stop)?;
     }
-    pipeline.finish()
+    pipeline.finish(&stop)
 }
 
 fn run(plan: &Plan, batches: &[RecordBatch]) -> Result<Output, RunError> {
     run_with(Pipeline::new(plan).unwrap(), batches)
+}
+
+/// Ways to run a plan, none of which may change the answer.
+fn any_options() -> impl Strategy<Value = RunOptions> {
+    let memory = prop::sample::select(vec![MemoryKind::Blocks, MemoryKind::Queue]);
+    let chain = prop::sample::select(vec![Chaining::Auto, Chaining::Off]);
+    let platform = prop::sample::select(vec![None, Some(Platform::Portable)]);
+    let block_rows = prop::sample::select(vec![None, Some(1), Some(2), Some(7), Some(64)]);
+    let chunk_blocks = prop::sample::select(vec![None, Some(1), Some(3)]);
+    let rows_per_run = prop::sample::select(vec![None, Some(1), Some(2), Some(5), Some(40)]);
+    (memory, chain, platform, block_rows, chunk_blocks, rows_per_run).prop_map(
+        |(memory, chain, platform, block_rows, chunk_blocks, rows_per_run)| RunOptions {
+            memory,
+            chain,
+            platform,
+            shape: ShapeOptions { block_rows, chunk_blocks },
+            rows_per_run,
+            budget_bytes: Some(4 << 20),
+            ..RunOptions::default()
+        },
+    )
 }
 
 /// A result as text, a line per row; the column names on top.
@@ -214,7 +238,7 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
         delay in prop_oneof![Just(0_i64), 0_i64..100, Just(i64::MAX)],
         size in prop_oneof![Just(1_i64), 2_i64..60],
-        rows_per_run in 1_usize..30,
+        options in any_options(),
     ) {
         let whole = batch(&rows);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(rows.len() + 1)).collect();
@@ -227,7 +251,7 @@ proptest! {
         }).collect();
         for plan in plans(delay, size) {
             let one = run(&plan, std::slice::from_ref(&whole)).unwrap();
-            let many = run_with(Pipeline::with_rows_per_run(&plan, rows_per_run).unwrap(), &pieces).unwrap();
+            let many = run_with(Pipeline::with_options(&plan, &options).unwrap(), &pieces).unwrap();
             let has_window = plan.explain().contains("window        ");
             let order = |lines: Vec<String>| if has_window { sorted(lines) } else { lines };
             prop_assert_eq!(order(lines(&one)), order(lines(&many)), "{}", plan.explain());
@@ -243,7 +267,7 @@ proptest! {
 
     /// Lateness is the source's: rows that a filter drops have moved the watermark all the same.
     #[test]
-    fn windows_count_what_a_map_counts(rows in any_rows(), delay in 0_i64..80, size in 1_i64..60, rows_per_run in 1_usize..20) {
+    fn windows_count_what_a_map_counts(rows in any_rows(), delay in 0_i64..80, size in 1_i64..60, options in any_options()) {
         let (mut largest, mut late, mut filtered, mut late_by) = (None::<i64>, 0, 0, None);
         let mut expected: BTreeMap<(i64, Option<i64>), (i64, Option<i64>)> = BTreeMap::new();
         for row in &rows {
@@ -263,7 +287,7 @@ proptest! {
         let plan = stream(delay).filter(binary(col("x"), ">", lit(0))).unwrap();
         let counted = vec![aggregate(AggregateKind::Count, None), aggregate(AggregateKind::Sum, Some("x")), aggregate(AggregateKind::Mean, Some("x"))];
         let plan = plan.tumbling(Span::Ticks(size), vec![col("k")], counted).unwrap();
-        let output = run_with(Pipeline::with_rows_per_run(&plan, rows_per_run).unwrap(), &[batch(&rows)]).unwrap();
+        let output = run_with(Pipeline::with_options(&plan, &options).unwrap(), &[batch(&rows)]).unwrap();
         check_account(&output);
         prop_assert_eq!((output.rows_filtered, output.rows_late, output.late_by), (filtered, late, late_by));
         let mut given = BTreeMap::new();
@@ -455,6 +479,8 @@ fn a_value_that_cannot_be_computed_is_named_with_its_operator() {
 #[test]
 fn a_raised_flag_ends_a_batch_between_two_runs() {
     let rows: Vec<Row> = (0..100).map(|t| Row { t, k: None, s: None, x: None }).collect();
-    let mut pipeline = Pipeline::with_rows_per_run(&stream(0), 10).unwrap();
+    let mut pipeline =
+        Pipeline::with_options(&stream(0), &RunOptions { rows_per_run: Some(10), ..RunOptions::default() })
+            .unwrap();
     assert!(matches!(pipeline.push(&batch(&rows), &AtomicBool::new(true)), Err(RunError::Stopped)));
 }

@@ -1,66 +1,153 @@
-//! From a plan to chains: columns to slots, steps to operators.
+//! From a plan to tasks: columns to slots, steps to operators, operators to tasks with edges between them.
+//!
+//! A plan is cut into *segments* at its windows. Slots are numbered through a segment, and each is filled once, so a
+//! column has the same slot in every task of the segment, and an edge carries those that somebody behind it reads.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow_schema::{DataType, Schema, SchemaRef};
 use penstock_expr::{Expr, Expression, Scope, compile as compile_expr};
 use penstock_memory::batch::decoded;
-use penstock_memory::{Exporter, Physical, Run, SlotId, SourceColumns};
+use penstock_memory::{ColumnKind, Physical, Run, SlotId, SourceColumns};
 use penstock_operators::aggregates::AccumulatorFactory;
 use penstock_operators::{Filter, Lookup, Project, Stage, WindowAggregate, WindowColumns};
 use penstock_progress::{BoundedDelay, Tumbling};
-use penstock_scheduler::{Profile, rows_per_run};
+use penstock_scheduler::rows_per_run;
 use penstock_types::PlanError;
 
-use super::Pipeline;
-use super::chain::{Chain, End, Link, Sink, WindowEnd};
 use super::source::{Clock, Source};
+use crate::options::RunOptions;
 use crate::plan::{Aggregate, Plan, Step, TableStep};
 
-/// A chain under construction.
-struct Building {
-    run: Run,
-    links: Vec<Link>,
+/// A stateless operator before it stands in a task.
+pub(super) struct Op {
+    pub(super) name: &'static str,
+    pub(super) stage: Box<dyn Stage>,
+    reads: Vec<SlotId>,
+    fills: Vec<SlotId>,
+    /// Bytes of the table that it looks rows up in.
+    pub(super) table_bytes: usize,
+    /// Whether it only prepares what the next operator reads, and so never stands alone.
+    pub(super) prepares: bool,
+}
+
+/// What lies between two windows, or between a window and one end of the plan.
+pub(super) struct Segment {
+    kinds: Vec<ColumnKind>,
+    pub(super) ops: Vec<Op>,
     /// The columns in scope, and the slot of each.
     schema: Schema,
-    slots: Vec<SlotId>,
-    /// Slots that some operator reads.
-    read: Vec<SlotId>,
+    pub(super) slots: Vec<SlotId>,
+    /// What the window or the result at the end reads.
+    end_reads: Vec<SlotId>,
+}
+
+/// A plan, compiled as far as it does not matter how it is run.
+pub(super) struct Compiled {
+    pub(super) source: Source,
+    pub(super) segments: Vec<Segment>,
+    /// The window behind each segment but the last.
+    pub(super) windows: Vec<WindowAggregate>,
+    /// Where event time stands in the first segment: the time, and the watermark before each row.
+    pub(super) clock: Option<(SlotId, SlotId)>,
+}
+
+fn kind(data_type: &DataType, nullable: bool) -> ColumnKind {
+    ColumnKind::of(data_type, nullable).expect("types are checked when the plan is built")
 }
 
 fn physical(data_type: &DataType) -> Physical {
-    Physical::of(data_type).expect("types are checked when the plan is built")
+    kind(data_type, false).physical
 }
 
-impl Building {
-    /// A chain whose first slots hold the columns of `schema`.
+impl Segment {
+    /// A segment whose first slots hold the columns of `schema`.
     fn new(schema: Schema) -> Self {
+        let kinds: Vec<ColumnKind> =
+            schema.fields().iter().map(|field| kind(field.data_type(), field.is_nullable())).collect();
+        let slots = (0..kinds.len()).collect();
+        Self { kinds, ops: Vec::new(), schema, slots, end_reads: Vec::new() }
+    }
+
+    fn add_slot(&mut self, kind: ColumnKind) -> SlotId {
+        self.kinds.push(kind);
+        self.kinds.len() - 1
+    }
+
+    /// How the columns in these slots are stored.
+    pub(super) fn kinds_of(&self, slots: &[SlotId]) -> Vec<ColumnKind> {
+        slots.iter().map(|&slot| self.kinds[slot]).collect()
+    }
+
+    /// A run with the slots of this segment.
+    pub(super) fn run(&self) -> Run {
         let mut run = Run::new();
-        let slots = schema.fields().iter().map(|field| run.add_slot(physical(field.data_type()))).collect();
-        Self { run, links: Vec::new(), schema, slots, read: Vec::new() }
+        for kind in &self.kinds {
+            run.add_slot(kind.physical);
+        }
+        run
     }
 
-    fn compile(&mut self, expr: &Expr) -> Result<Expression, PlanError> {
-        let compiled = compile_expr(expr, Scope { schema: &self.schema, slots: &self.slots })?;
-        self.read.extend_from_slice(compiled.slots());
-        Ok(compiled)
+    /// The slots that somebody reads once so many operators have run, in order, for each number that `wanted` asks for;
+    /// empty for the others.
+    pub(super) fn live(&self, wanted: impl Fn(usize) -> bool) -> Vec<Vec<SlotId>> {
+        let mut live: BTreeSet<SlotId> = self.end_reads.iter().copied().collect();
+        let snapshot = |done: usize, live: &BTreeSet<SlotId>| {
+            if wanted(done) { live.iter().copied().collect() } else { Vec::new() }
+        };
+        let mut all = vec![snapshot(self.ops.len(), &live)];
+        for (done, op) in self.ops.iter().enumerate().rev() {
+            op.fills.iter().for_each(|slot| {
+                live.remove(slot);
+            });
+            live.extend(&op.reads);
+            all.push(snapshot(done, &live));
+        }
+        all.reverse();
+        all
     }
 
-    fn link(&mut self, name: &'static str, stage: impl Stage + 'static) {
-        self.links.push(Link { name, stage: Box::new(stage), profile: Profile::default() });
+    /// Bytes of a row of the columns in scope.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.slots.iter().map(|&slot| self.kinds[slot].physical.width()).sum()
+    }
+
+    fn compile(&self, expr: &Expr) -> Result<Expression, PlanError> {
+        compile_expr(expr, Scope { schema: &self.schema, slots: &self.slots })
+    }
+
+    fn push(
+        &mut self,
+        name: &'static str,
+        stage: impl Stage + 'static,
+        reads: Vec<SlotId>,
+        fills: Vec<SlotId>,
+    ) {
+        self.ops.push(Op { name, stage: Box::new(stage), reads, fills, table_bytes: 0, prepares: false });
+    }
+
+    fn filter(&mut self, predicate: &Expr) -> Result<(), PlanError> {
+        let predicate = self.compile(predicate)?;
+        let reads = predicate.slots().to_vec();
+        self.push("filter", Filter::new(predicate), reads, Vec::new());
+        Ok(())
     }
 
     /// The slots that hold the values of `exprs`, once the computed ones among them have run.
     fn project(&mut self, name: &'static str, exprs: &[Expr]) -> Result<Vec<(SlotId, DataType)>, PlanError> {
-        let mut computed = Vec::new();
-        let mut places = Vec::new();
+        let (mut computed, mut places, mut reads, mut fills) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for expr in exprs {
             let compiled = self.compile(expr)?;
             let data_type = compiled.data_type.clone();
             let slot = match compiled.as_slot() {
                 Some(slot) => slot,
                 None => {
-                    let slot = self.run.add_slot(compiled.physical());
+                    let slot = self.add_slot(kind(&data_type, compiled.nullable));
+                    reads.extend_from_slice(compiled.slots());
+                    fills.push(slot);
                     computed.push((compiled, slot));
                     slot
                 }
@@ -68,82 +155,69 @@ impl Building {
             places.push((slot, data_type));
         }
         if !computed.is_empty() {
-            self.link(name, Project::new(computed));
+            self.push(name, Project::new(computed), reads, fills);
         }
         Ok(places)
     }
 
-    fn lookup(&mut self, table: &TableStep) {
+    fn lookup(&mut self, table: &TableStep, schema: &Schema) {
         let slot_of = |name: &String| {
             let (column, _) =
                 self.schema.fields().find(name).expect("keys are checked when the plan is built");
             self.slots[column]
         };
         let keys: Vec<SlotId> = table.on().iter().map(slot_of).collect();
-        self.read.extend_from_slice(&keys);
-        let fill: Vec<(usize, SlotId)> = table
-            .added()
+        // The fields behind the step say whether a missing match makes them null.
+        let added = &schema.fields()[self.slots.len()..];
+        let fill: Vec<(usize, SlotId)> = added
             .iter()
             .enumerate()
-            .map(|(number, field)| (number, self.run.add_slot(physical(field.data_type()))))
+            .map(|(number, field)| (number, self.add_slot(kind(field.data_type(), field.is_nullable()))))
             .collect();
-        self.slots.extend(fill.iter().map(|(_, slot)| *slot));
-        self.link("lookup", Lookup::new(table.indexed(), table.kind(), keys, fill));
+        let fills: Vec<SlotId> = fill.iter().map(|(_, slot)| *slot).collect();
+        self.slots.extend_from_slice(&fills);
+        let table_bytes = table.indexed().bytes();
+        let stage = Lookup::new(table.indexed(), table.kind(), keys.clone(), fill);
+        self.push("lookup", stage, keys, fills);
+        self.ops.last_mut().expect("just pushed").table_bytes = table_bytes;
     }
 
-    fn finish(self, end: End, room: usize) -> Chain {
-        Chain { run: self.run, room, links: self.links, end }
-    }
-}
-
-struct Compiler {
-    done: Vec<Building>,
-    ends: Vec<End>,
-    now: Building,
-    clock: Option<Clock>,
-}
-
-impl Compiler {
-    fn step(&mut self, step: &Step, schema: SchemaRef) -> Result<(), PlanError> {
-        let now = &mut self.now;
+    fn step(&mut self, step: &Step, schema: &SchemaRef) -> Result<(), PlanError> {
         match step {
-            Step::Stream { .. } => unreachable!("the stream is the first step"),
-            Step::Filter(predicate) => {
-                let predicate = now.compile(predicate)?;
-                now.link("filter", Filter::new(predicate));
-            }
+            Step::Stream { .. } | Step::Tumbling { .. } => unreachable!("segments lie between these"),
+            Step::Filter(predicate) => self.filter(predicate)?,
             Step::Select(exprs) => {
-                let places = now.project("select", exprs)?;
-                now.slots = places.into_iter().map(|(slot, _)| slot).collect();
+                let places = self.project("select", exprs)?;
+                self.slots = places.into_iter().map(|(slot, _)| slot).collect();
             }
             Step::WithColumns(exprs) => {
-                let places = now.project("with_columns", exprs)?;
+                let places = self.project("with_columns", exprs)?;
                 for (expr, (slot, _)) in exprs.iter().zip(places) {
-                    match now.schema.fields().find(&expr.output_name()) {
-                        Some((column, _)) => now.slots[column] = slot,
-                        None => now.slots.push(slot),
+                    match self.schema.fields().find(&expr.output_name()) {
+                        Some((column, _)) => self.slots[column] = slot,
+                        None => self.slots.push(slot),
                     }
                 }
             }
-            Step::Lookup(table) => now.lookup(table),
-            Step::Tumbling { size, by, aggregates } => return self.window(*size, by, aggregates, &schema),
+            Step::Lookup(table) => self.lookup(table, schema),
         }
-        self.now.schema = schema.as_ref().clone();
-        debug_assert_eq!(self.now.schema.fields().len(), self.now.slots.len());
+        self.schema = schema.as_ref().clone();
+        debug_assert_eq!(self.schema.fields().len(), self.slots.len());
         Ok(())
     }
 
+    /// Ends the segment with a window over its columns.
     fn window(
         &mut self,
-        size: i64,
-        by: &[Expr],
-        aggregates: &[Aggregate],
-        schema: &SchemaRef,
-    ) -> Result<(), PlanError> {
-        let now = &mut self.now;
-        let keys = now.project("window keys", by)?;
+        (size, by, aggregates): (i64, &[Expr], &[Aggregate]),
+        clock: (SlotId, SlotId),
+        results: &Schema,
+    ) -> Result<WindowAggregate, PlanError> {
+        let prepared = self.ops.len();
+        let keys = self.project("window keys", by)?;
         let inputs: Vec<Expr> = aggregates.iter().filter_map(|aggregate| aggregate.input.clone()).collect();
-        let mut computed = now.project("window inputs", &inputs)?.into_iter();
+        let mut computed = self.project("window inputs", &inputs)?.into_iter();
+        self.ops[prepared..].iter_mut().for_each(|op| op.prepares = true);
         let mut slots = Vec::new();
         let mut factories = Vec::new();
         for aggregate in aggregates {
@@ -152,26 +226,24 @@ impl Compiler {
             factories.push(AccumulatorFactory::new(aggregate.kind, data_type, aggregate.to_string())?);
             slots.push(input.map(|(slot, _)| slot));
         }
-        let clock = self.clock.as_ref().expect("windows are refused without event time");
+        let (time, watermark) = clock;
         let columns = WindowColumns {
-            time: clock.slot,
-            watermark: clock.watermark_slot,
+            time,
+            watermark,
             keys: keys.iter().map(|(slot, data_type)| (*slot, physical(data_type))).collect(),
             inputs: slots,
-            bounds: physical(schema.field(0).data_type()),
+            bounds: physical(results.field(0).data_type()),
         };
         let windows = Tumbling::new(size).expect("sizes are checked when the plan is built");
         let operator = WindowAggregate::new(windows, columns, factories);
-        now.read.extend_from_slice(operator.reads());
-        self.ends.push(End::Window(Box::new(WindowEnd { operator, profile: Profile::default() })));
-        let results = Building::new(schema.as_ref().clone());
-        self.done.push(std::mem::replace(&mut self.now, results));
-        Ok(())
+        self.end_reads.extend_from_slice(operator.reads());
+        self.end_reads.push(time);
+        Ok(operator)
     }
 }
 
-/// `rows` is the number of rows per run; without it the width of the rows decides.
-pub(super) fn compile(plan: &Plan, rows: Option<usize>) -> Result<Pipeline, PlanError> {
+/// Compiles a plan.
+pub(super) fn compile(plan: &Plan, options: &RunOptions, started: Instant) -> Result<Compiled, PlanError> {
     let (first, steps) = plan.steps().split_first().expect("a plan starts with a stream");
     let Step::Stream { schema, time, delay } = &**first else {
         unreachable!("a plan starts with a stream");
@@ -181,44 +253,41 @@ pub(super) fn compile(plan: &Plan, rows: Option<usize>) -> Result<Pipeline, Plan
         .iter()
         .map(|field| field.as_ref().clone().with_data_type(decoded(field.data_type()).clone()))
         .collect();
-    let mut now = Building::new(Schema::new(downstream));
+    let mut now = Segment::new(Schema::new(downstream));
     let clock = time.as_ref().map(|name| {
         let (column, field) = schema.fields().find(name).expect("the time column is in the schema");
+        let wide = ColumnKind { physical: Physical::I64, nullable: false };
         let narrow = physical(field.data_type()) != Physical::I64;
-        let slot = if narrow { now.run.add_slot(Physical::I64) } else { now.slots[column] };
-        let watermark_slot = now.run.add_slot(Physical::I64);
-        now.read.push(now.slots[column]);
+        let slot = if narrow { now.add_slot(wide) } else { column };
+        let watermark_slot = now.add_slot(wide);
         Clock { name: name.clone(), column, slot, watermark_slot, progress: BoundedDelay::new(*delay) }
     });
+    let event_time = clock.as_ref().map(|clock| (clock.slot, clock.watermark_slot));
+    let time_column = clock.as_ref().map(|clock| clock.column);
 
-    let mut compiler = Compiler { done: Vec::new(), ends: Vec::new(), now, clock };
+    let (mut segments, mut windows) = (Vec::new(), Vec::new());
     for (step, schema) in steps.iter().zip(plan.schemas().iter().skip(1)) {
-        compiler.step(step, Arc::clone(schema))?;
+        if let Step::Tumbling { size, by, aggregates } = &**step {
+            let clock = event_time.expect("windows are refused without event time");
+            windows.push(now.window((*size, by, aggregates), clock, schema)?);
+            segments.push(std::mem::replace(&mut now, Segment::new(schema.as_ref().clone())));
+        } else {
+            now.step(step, schema)?;
+        }
     }
-    let Compiler { mut done, mut ends, mut now, clock } = compiler;
-    now.read.extend_from_slice(&now.slots);
-    let sink = Sink {
-        exporter: Exporter::new(Arc::clone(plan.schema())),
-        slots: now.slots.clone(),
-        profile: Profile::default(),
-    };
-    done.push(now);
-    ends.push(End::Sink(sink));
+    now.end_reads.extend_from_slice(&now.slots);
+    segments.push(now);
 
     // Column pruning: a column of the source that nobody reads is never converted.
-    let read = (0..schema.fields().len()).map(|column| done[0].read.contains(&column)).collect();
+    let live = segments[0].live(|done| done == 0);
+    let mut read = vec![false; schema.fields().len()];
+    for &slot in live[0].iter().chain(&time_column) {
+        if let Some(column) = read.get_mut(slot) {
+            *column = true;
+        }
+    }
     let columns = SourceColumns::new(Arc::clone(schema), read);
-    let room = |width: usize| rows.unwrap_or_else(|| rows_per_run(width));
-    let source_rows = room(columns.row_width());
-    let source = Source::new(columns, clock, source_rows);
-    let chains = done
-        .into_iter()
-        .zip(ends)
-        .map(|(building, end)| {
-            let width =
-                building.schema.fields().iter().map(|field| physical(field.data_type()).width()).sum();
-            building.finish(end, room(width))
-        })
-        .collect();
-    Ok(Pipeline { source, chains, tick: plan.tick(), schema: Arc::clone(plan.schema()) })
+    let rows = options.rows_per_run.unwrap_or_else(|| rows_per_run(columns.row_width())).max(1);
+    let source = Source::new(columns, clock, rows, started);
+    Ok(Compiled { source, segments, windows, clock: event_time })
 }

@@ -1,120 +1,184 @@
-//! A plan, compiled: chains of operators over runs.
+//! A plan, compiled: tasks over runs, with edges between them.
 //!
-//! A *chain* is what runs without a pause: a source or the cursor of a window at its head, stateless
-//! operators that pass selections, and a window or the sink at its end. A window's results head the
-//! next chain.
+//! A *task* is what runs without a pause: rows from the source or from an edge pass stateless operators as selections,
+//! perhaps a window, and leave by the next edge. The sink behind the last edge makes Arrow of them. One thread runs all
+//! tasks of a pipeline in turn, a run at a time, so that a block is read while it is still in the cache.
 
+mod assemble;
 mod chain;
 mod compile;
+mod outlet;
+mod sink;
 mod source;
+mod task;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use penstock_types::{PlanError, Tick};
+use arrow_schema::SchemaRef;
+use penstock_memory::Coordinator;
+use penstock_queue::gate::Gate;
+use penstock_types::Tick;
 
-use crate::error::RunError;
+use crate::error::{RunError, StartError};
+use crate::options::RunOptions;
 use crate::output::{OperatorReport, Output};
 use crate::plan::Plan;
-use chain::{Chain, End, elapsed_ns};
+use assemble::Assembler;
+pub use sink::Deliver;
+use sink::Sink;
 use source::Source;
+use task::{Input, Step, Task};
+
+/// How long a pipeline without room sleeps at most before it looks at `stop` again.
+const NAP: Duration = Duration::from_millis(20);
 
 /// A plan that is ready to run, once.
 pub struct Pipeline {
-    source: Source,
-    chains: Vec<Chain>,
+    tasks: Vec<Task>,
+    sink: Sink,
+    collected: Option<Collected>,
+    coordinator: Coordinator,
+    gate: Arc<Gate>,
     tick: Option<Tick>,
-    schema: arrow_schema::SchemaRef,
+    schema: SchemaRef,
+}
+
+/// Keeps every batch, for whoever wants the whole result at the end.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Vec<RecordBatch>>>);
+
+impl Deliver for Collected {
+    fn deliver(&mut self, batch: RecordBatch) -> Option<RecordBatch> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+        None
+    }
 }
 
 impl Pipeline {
     /// Compiles a plan.
-    pub fn new(plan: &Plan) -> Result<Self, PlanError> {
-        compile::compile(plan, None)
+    pub fn new(plan: &Plan) -> Result<Self, StartError> {
+        Self::with_options(plan, &RunOptions::default())
     }
 
-    /// Compiles a plan with so many rows per run, for measurements and tests; at least one.
-    pub fn with_rows_per_run(plan: &Plan, rows: usize) -> Result<Self, PlanError> {
-        compile::compile(plan, Some(rows.max(1)))
+    /// Compiles a plan to be run in a certain way, with the whole result at the end.
+    pub fn with_options(plan: &Plan, options: &RunOptions) -> Result<Self, StartError> {
+        let collected = Collected::default();
+        let mut pipeline = Self::delivering(plan, options, Box::new(collected.clone()))?;
+        pipeline.collected = Some(collected);
+        Ok(pipeline)
     }
 
-    /// Takes a batch in, run by run. Gives up between two runs once `stop` is set.
+    /// Compiles a plan whose results go to `deliver` batch by batch, as they come. One that takes none holds the
+    /// pipeline up, and with it whoever pushes.
+    pub fn delivering(
+        plan: &Plan,
+        options: &RunOptions,
+        deliver: Box<dyn Deliver>,
+    ) -> Result<Self, StartError> {
+        let started = Instant::now();
+        let coordinator = Coordinator::new(options.coordinator())?;
+        let gate = Arc::new(Gate::new());
+        let compiled = compile::compile(plan, options, started)?;
+        let assembler =
+            Assembler { options, coordinator: &coordinator, wake: Arc::clone(&gate) as _, started };
+        let (tasks, sink) = assembler.assemble(compiled, plan.schema(), deliver)?;
+        let (tick, schema) = (plan.tick(), Arc::clone(plan.schema()));
+        Ok(Self { tasks, sink, collected: None, coordinator, gate, tick, schema })
+    }
+
+    fn source(&mut self) -> &mut Source {
+        let Input::Source(source) = &mut self.tasks[0].input else {
+            unreachable!("the first task has the source")
+        };
+        source
+    }
+
+    /// Takes a batch in, and does everything that can be done about it. Gives up between two runs once `stop` is set.
     pub fn push(&mut self, batch: &RecordBatch, stop: &AtomicBool) -> Result<(), RunError> {
-        let (first, later) = self.chains.split_first_mut().expect("a pipeline has a chain");
-        let mut runs = self.source.open(&mut first.run, batch)?;
-        loop {
-            if stop.load(Ordering::Relaxed) {
-                return Err(RunError::Stopped);
-            }
-            let started = Instant::now();
-            if !self.source.next_run(&mut first.run, &mut runs)? {
-                break;
-            }
-            let rows = first.run.len();
-            self.source.profile.record(rows, rows, elapsed_ns(started));
-            first.process()?;
-            drain(first, later, Some(self.source.watermark()))?;
-        }
-        first.run.close();
+        let Task { input: Input::Source(source), head, .. } = &mut self.tasks[0] else {
+            unreachable!("the first task has the source")
+        };
+        source.open(&mut head.run, batch)?;
+        while self.turn(stop, false)? || self.source().has_rows() {}
         Ok(())
     }
 
+    /// Runs every task once, first to last. Whether any of them has work left that it can do.
+    ///
+    /// Sleeps a little when there is work but no room for it: then somebody outside has to move.
+    fn turn(&mut self, stop: &AtomicBool, hurry: bool) -> Result<bool, RunError> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(RunError::Stopped);
+        }
+        let (mut worked, mut blocked) = (false, false);
+        let mut count = |step: Step| {
+            worked |= step == Step::Worked;
+            blocked |= step == Step::Blocked;
+        };
+        for task in &mut self.tasks {
+            count(task.step()?);
+        }
+        count(self.sink.step(hurry)?);
+        if !worked && blocked {
+            // Memory that is under way comes soon. Otherwise only the sink can make room here: from rows that it would
+            // rather have left until their block is full. If not that, somebody outside has to move.
+            let comes =
+                self.tasks.iter().any(|task| task.outlet.is_waiting_for_memory()) && self.gate.wait(NAP);
+            if !comes && self.sink.step(true)? != Step::Worked {
+                self.gate.wait(NAP);
+            }
+        }
+        Ok(worked || blocked)
+    }
+
+    /// Gives memory back that a burst has left behind: call it when no batch is at hand.
+    pub fn trim(&mut self) {
+        self.tasks.iter_mut().for_each(|task| task.outlet.trim());
+    }
+
+    /// Who to wake when a [`Deliver`] that gave a batch back may take it now.
+    pub fn wake(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
+    }
+
     /// Ends the input: closes every window and hands the results out.
-    pub fn finish(mut self) -> Result<Output, RunError> {
-        let mut rest = self.chains.as_mut_slice();
-        while let Some((first, later)) = rest.split_first_mut() {
-            drain(first, later, None)?;
-            rest = later;
+    pub fn finish(mut self, stop: &AtomicBool) -> Result<Output, RunError> {
+        self.source().end();
+        while !self.sink.is_done() {
+            self.turn(stop, true)?;
         }
-        let first = self.chains.first().expect("a pipeline has a chain");
-        let (rows_filtered, rows_reached) = first.row_counts();
-        let late = first.late();
-        let mut operators =
-            vec![OperatorReport { name: "stream".to_owned(), profile: self.source.profile.clone() }];
-        for chain in &self.chains {
-            operators.extend(chain.reports());
-        }
-        let last = self.chains.pop().expect("a pipeline has a chain");
-        let End::Sink(sink) = last.end else { unreachable!("the last chain ends in the sink") };
-        Ok(Output {
+        Ok(self.output())
+    }
+
+    fn output(mut self) -> Output {
+        let to_window = self.tasks.iter().position(|task| task.window.is_some());
+        let counted = &self.tasks[..to_window.map_or(self.tasks.len(), |last| last + 1)];
+        let rows_filtered = counted.iter().map(|task| task.head.rows_dropped()).sum();
+        let late = counted.last().expect("there is a task").late();
+        let window = to_window.and_then(|number| self.tasks[number].window.as_ref());
+        let rows_reached = window.map_or(self.sink.profile.rows_in, |window| window.profile.rows_in);
+        let mut operators: Vec<OperatorReport> = self.tasks.iter().flat_map(Task::reports).collect();
+        operators.push(OperatorReport { name: "sink".to_owned(), profile: self.sink.profile.clone() });
+        let memory = self.coordinator.snapshot();
+        let batches = self.collected.take().map_or_else(Vec::new, |collected| {
+            std::mem::take(&mut *collected.0.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        Output {
+            rows_in: self.source().profile.rows_in,
+            batches_in: self.source().batches(),
             schema: self.schema,
-            batches: sink.exporter.finish()?,
-            rows_in: self.source.profile.rows_in,
+            batches,
             rows_contributed: rows_reached - late.rows,
             rows_filtered,
             rows_late: late.rows,
             late_by: late.by,
             tick: self.tick,
-            batches_in: self.source.batches(),
             operators,
-        })
-    }
-}
-
-/// Lets the window at the end of `first` close what the watermark allows (everything without one),
-/// and runs its results through the chains behind it.
-fn drain(first: &mut Chain, later: &mut [Chain], watermark: Option<i64>) -> Result<(), RunError> {
-    let End::Window(window) = &mut first.end else {
-        return Ok(());
-    };
-    match watermark {
-        Some(watermark) => window.operator.advance(watermark),
-        None => window.operator.finish(),
-    }
-    let (next, beyond) = later.split_first_mut().expect("a window's results head a chain");
-    loop {
-        let started = Instant::now();
-        let rows = window
-            .operator
-            .emit(&mut next.run, next.room)
-            .map_err(|error| RunError::Compute { operator: "window".to_owned(), error })?;
-        if rows == 0 {
-            return Ok(());
+            memory,
+            latency: self.sink.latency,
         }
-        window.profile.rows_out += rows as u64;
-        window.profile.busy_ns += elapsed_ns(started);
-        next.process()?;
-        drain(next, beyond, watermark)?;
     }
 }

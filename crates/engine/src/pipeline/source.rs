@@ -1,12 +1,20 @@
 //! Where rows come in: batches are cut into runs, and event time is read off them.
 
+use std::time::Instant;
+
 use arrow_array::RecordBatch;
-use penstock_memory::{Column, Physical, Run, SlotId, SourceColumns, Values};
+use penstock_memory::{Column, Physical, Run, Signal, SlotId, SourceColumns, Values};
 use penstock_progress::BoundedDelay;
 use penstock_progress::watermark::min_max;
 use penstock_scheduler::Profile;
 
+use super::chain::elapsed_ns;
 use crate::error::RunError;
+
+/// Time between two latency markers.
+const MARKER_NS: u64 = 50_000_000;
+/// Time between two arrival marks.
+const ARRIVAL_NS: u64 = 1_000_000;
 
 /// Event time of a source.
 pub(super) struct Clock {
@@ -20,33 +28,45 @@ pub(super) struct Clock {
     pub(super) progress: BoundedDelay,
 }
 
-/// The head of the first chain.
+/// The head of the first task.
 pub(super) struct Source {
     columns: SourceColumns,
     clock: Option<Clock>,
     rows_per_run: usize,
     batches: u64,
     rows: u64,
+    /// Rows of the batch at hand that are still to come, from here.
+    next: usize,
+    end: usize,
+    ended: bool,
     pub(super) profile: Profile,
     before: Vec<i64>,
-}
-
-/// What is left of a batch.
-pub(super) struct Runs {
-    next: usize,
-    rows: usize,
+    started: Instant,
+    next_marker_ns: u64,
+    next_arrival_ns: u64,
 }
 
 impl Source {
-    pub(super) fn new(columns: SourceColumns, clock: Option<Clock>, rows_per_run: usize) -> Self {
+    pub(super) fn new(
+        columns: SourceColumns,
+        clock: Option<Clock>,
+        rows_per_run: usize,
+        started: Instant,
+    ) -> Self {
         Self {
             columns,
             clock,
             rows_per_run,
             batches: 0,
             rows: 0,
+            next: 0,
+            end: 0,
+            ended: false,
             profile: Profile::default(),
             before: Vec::new(),
+            started,
+            next_marker_ns: 0,
+            next_arrival_ns: 0,
         }
     }
 
@@ -61,19 +81,37 @@ impl Source {
     }
 
     /// Takes a batch in.
-    pub(super) fn open(&mut self, run: &mut Run, batch: &RecordBatch) -> Result<Runs, RunError> {
+    pub(super) fn open(&mut self, run: &mut Run, batch: &RecordBatch) -> Result<(), RunError> {
+        debug_assert!(!self.has_rows(), "one batch at a time");
         run.open(&self.columns, batch).map_err(|error| RunError::Batch { number: self.batches, error })?;
         self.batches += 1;
-        Ok(Runs { next: 0, rows: batch.num_rows() })
+        (self.next, self.end) = (0, batch.num_rows());
+        Ok(())
     }
 
-    /// Begins the next run of the batch; false when none is left.
-    pub(super) fn next_run(&mut self, run: &mut Run, runs: &mut Runs) -> Result<bool, RunError> {
-        let (start, len) = (runs.next, self.rows_per_run.min(runs.rows - runs.next));
-        if len == 0 {
+    /// Whether rows of a batch are still to come.
+    pub(super) fn has_rows(&self) -> bool {
+        self.next < self.end
+    }
+
+    /// Says that no batch follows.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Whether the input has just ended: true once.
+    pub(super) fn take_end(&mut self) -> bool {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Begins the next run of the batch, of at most `limit` rows; false when none is left.
+    pub(super) fn next_run(&mut self, run: &mut Run, limit: usize) -> Result<bool, RunError> {
+        if !self.has_rows() {
             return Ok(false);
         }
-        runs.next += len;
+        let started = Instant::now();
+        let (start, len) = (self.next, self.rows_per_run.min(self.end - self.next).min(limit));
+        self.next += len;
         run.begin(&self.columns, start, len);
         if let Some(clock) = &mut self.clock {
             if let Some(null) = run.batch().first_null(clock.column, start, len) {
@@ -82,7 +120,26 @@ impl Source {
             clock.observe(run, &mut self.before);
         }
         self.rows += len as u64;
+        self.profile.record(len, len, elapsed_ns(started));
         Ok(true)
+    }
+
+    /// The signals that belong behind the rows up to now: a latency marker and an arrival mark, each now and then.
+    pub(super) fn marks(&mut self) -> impl Iterator<Item = Signal> + use<> {
+        let now_ns = elapsed_ns(self.started);
+        let is_due = |next: &mut u64, every: u64| {
+            let due = now_ns >= *next;
+            if due {
+                *next = now_ns + every;
+            }
+            due
+        };
+        let arrival = is_due(&mut self.next_arrival_ns, ARRIVAL_NS);
+        let marker = is_due(&mut self.next_marker_ns, MARKER_NS);
+        let latest = self.clock.as_ref().map_or(penstock_progress::NEVER, |clock| clock.progress.latest());
+        let arrival = arrival.then_some(Signal::Arrival { at_ns: now_ns, latest });
+        let marker = marker.then_some(Signal::Marker { sent_ns: now_ns });
+        arrival.into_iter().chain(marker)
     }
 }
 

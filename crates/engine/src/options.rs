@@ -1,0 +1,68 @@
+//! How a plan is run, where the plan itself leaves it open. Nothing here changes an answer.
+
+use penstock_memory::MemoryKind;
+use penstock_memory::coordinator;
+use penstock_memory::platform::Platform;
+use penstock_memory::shape::ShapeOptions;
+use penstock_types::PlanError;
+use penstock_types::closest;
+
+/// Which operators make up a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chaining {
+    /// As many as can run without a pause between them.
+    #[default]
+    Auto,
+    /// One each, with an edge between any two.
+    Off,
+}
+
+impl Chaining {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 2] = [("auto", Self::Auto), ("off", Self::Off)];
+}
+
+/// How a plan is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// How rows go from task to task.
+    pub memory: MemoryKind,
+    /// Which operators make up a task.
+    pub chain: Chaining,
+    /// Bytes for streams and state together; half of the machine's memory by default.
+    pub budget_bytes: Option<usize>,
+    /// Bytes that a single stream may take.
+    pub stream_bytes: Option<usize>,
+    /// Rows per block and blocks per chunk.
+    pub shape: ShapeOptions,
+    /// Rows that a source cuts from a batch at a time; by default the width of the rows decides.
+    pub rows_per_run: Option<usize>,
+    /// Where memory comes from.
+    pub platform: Option<Platform>,
+}
+
+impl RunOptions {
+    pub(crate) fn coordinator(&self) -> coordinator::Options {
+        let platform = self.platform.unwrap_or(Platform::native());
+        let usual = coordinator::Options::default();
+        let budget_bytes = self.budget_bytes.unwrap_or(usual.budget_bytes);
+        coordinator::Options {
+            budget_bytes,
+            // One stream alone must leave room for the others.
+            log_cap_bytes: self.stream_bytes.unwrap_or(usual.log_cap_bytes.min(budget_bytes / 4)),
+            platform,
+            ..usual
+        }
+    }
+}
+
+/// The one of `names` that `text` says, or an error that names them all.
+pub fn choose<T: Copy>(option: &str, text: &str, names: &[(&'static str, T)]) -> Result<T, PlanError> {
+    if let Some((_, chosen)) = names.iter().find(|(name, _)| *name == text) {
+        return Ok(*chosen);
+    }
+    let all: Vec<String> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+    let hint = closest(text, names.iter().map(|(name, _)| *name))
+        .map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+    Err(PlanError::Invalid(format!("{option} is {}, not \"{text}\"{hint}", all.join(" or "))))
+}

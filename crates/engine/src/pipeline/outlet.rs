@@ -1,0 +1,176 @@
+//! Where the rows of a task leave it: a cursor over its run, and the edge behind.
+//!
+//! O1. Rows and signals leave in the order in which they came. What has begun to leave goes on before anything new is
+//!     taken in, so a task never holds more than one run and the few signals behind it.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use penstock_memory::{EdgeWriter, Run, Signal, SlotId};
+use smallvec::SmallVec;
+
+use super::chain::elapsed_ns;
+
+/// Something that leaves behind the rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Due {
+    Watermark(i64),
+    Signal(Signal),
+}
+
+/// The columns of event time, where rows may lie below the watermark before them.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    pub(super) time: SlotId,
+    pub(super) watermark: SlotId,
+}
+
+/// The way out of a task.
+pub(super) struct Outlet {
+    edge: EdgeWriter,
+    /// The columns that go on.
+    slots: Vec<SlotId>,
+    marks: Option<Marks>,
+    /// Rows of the run that are still to be written, from here.
+    next: usize,
+    end: usize,
+    /// Rows that lie below the watermark before them, and that watermark.
+    below: VecDeque<(usize, i64)>,
+    due: VecDeque<Due>,
+    blocked_since: Option<Instant>,
+}
+
+impl Outlet {
+    pub(super) fn new(edge: EdgeWriter, slots: Vec<SlotId>, marks: Option<Marks>) -> Self {
+        Self {
+            edge,
+            slots,
+            marks,
+            next: 0,
+            end: 0,
+            below: VecDeque::new(),
+            due: VecDeque::new(),
+            blocked_since: None,
+        }
+    }
+
+    /// Rows that can leave now; 0 is backpressure.
+    pub(super) fn room(&mut self) -> usize {
+        let room = self.edge.room();
+        if room == 0 {
+            self.note_blocked();
+        }
+        room
+    }
+
+    fn note_blocked(&mut self) {
+        self.blocked_since.get_or_insert_with(Instant::now);
+    }
+
+    fn note_moved(&mut self) {
+        if let Some(since) = self.blocked_since.take() {
+            self.edge.add_backpressure_ns(elapsed_ns(since));
+        }
+    }
+
+    /// Lets the rows of `run` leave, from now on.
+    pub(super) fn begin(&mut self, run: &mut Run) {
+        debug_assert!(!self.is_writing(), "O1: one run at a time");
+        (self.next, self.end) = (0, run.len());
+        if run.is_empty() {
+            return;
+        }
+        run.settle(&self.slots);
+        if let Some(marks) = self.marks
+            && run.holds(marks.watermark)
+        {
+            run.ready(&[marks.time, marks.watermark]);
+            let times = run.column(marks.time).fixed::<i64>();
+            let watermarks = run.column(marks.watermark).fixed::<i64>();
+            let rows = times.iter().zip(watermarks).enumerate();
+            self.below
+                .extend(rows.filter(|(_, (time, mark))| time < mark).map(|(row, (_, mark))| (row, *mark)));
+        }
+    }
+
+    /// Whether rows that have begun to leave are still here.
+    pub(super) fn is_writing(&self) -> bool {
+        self.next < self.end
+    }
+
+    /// Writes as many of them as there is room for. Whether all have left.
+    pub(super) fn write(&mut self, run: &Run) -> bool {
+        if !self.is_writing() {
+            return true;
+        }
+        let pieces: SmallVec<[_; 8]> = self.slots.iter().map(|&slot| run.piece(slot)).collect();
+        while self.next < self.end {
+            // A row below the watermark needs it exactly, so that whoever counts late rows need not know about runs.
+            let below = self.below.front().copied();
+            if let Some((row, watermark)) = below
+                && row == self.next
+                && !self.edge.watermark(watermark)
+            {
+                break;
+            }
+            let until = match below {
+                Some((row, _)) if row > self.next => row,
+                Some(_) => self.below.get(1).map_or(self.end, |(row, _)| *row),
+                None => self.end,
+            };
+            let rows = self.edge.room().min(until - self.next);
+            if rows == 0 {
+                break;
+            }
+            if below.is_some_and(|(row, _)| row == self.next) {
+                self.below.pop_front();
+            }
+            self.edge.append(&pieces, self.next, rows);
+            self.next += rows;
+        }
+        let done = self.next == self.end;
+        if done {
+            self.note_moved()
+        } else {
+            self.note_blocked()
+        }
+        done
+    }
+
+    /// Lets a watermark or signal leave behind the rows.
+    pub(super) fn push(&mut self, due: Due) {
+        self.due.push_back(due);
+    }
+
+    /// Sends what is due. Whether all of it has left.
+    pub(super) fn send_due(&mut self) -> bool {
+        debug_assert!(!self.is_writing(), "O1: signals leave behind the rows");
+        while let Some(due) = self.due.front() {
+            let sent = match *due {
+                Due::Watermark(watermark) => self.edge.watermark(watermark),
+                Due::Signal(signal) => self.edge.signal(signal).is_ok(),
+            };
+            if !sent {
+                self.note_blocked();
+                return false;
+            }
+            self.due.pop_front();
+        }
+        true
+    }
+
+    /// Whether a watermark or signal waits to leave.
+    pub(super) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Whether it waits for memory that is under way.
+    pub(super) fn is_waiting_for_memory(&self) -> bool {
+        self.blocked_since.is_some() && self.edge.is_waiting_for_memory()
+    }
+
+    /// Gives memory back that a burst has left behind.
+    pub(super) fn trim(&mut self) {
+        self.edge.trim();
+    }
+}
