@@ -11,9 +11,19 @@ pub enum StartError {
     /// The plan does not compile.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// There is not enough memory for its streams and tables.
+    /// There is not enough memory for its streams.
     #[error("the query cannot start: {0}")]
     Memory(#[from] OpenError),
+    /// There is not enough memory for a table.
+    #[error("the query cannot start: the table of {operator} takes {}: {limit}", ByteSize(*.bytes as u64))]
+    Table {
+        /// The operator that looks rows up in it.
+        operator: String,
+        /// How large it is.
+        bytes: usize,
+        /// What it does not fit.
+        limit: MemoryLimit,
+    },
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),

@@ -17,6 +17,7 @@ use super::compile::{Compiled, Op, Segment};
 use super::outlet::{Marks, Outlet};
 use super::sink::{Deliver, Sink};
 use super::task::{Inlet, Input, Task, Window};
+use crate::error::StartError;
 use crate::options::{Chaining, RunOptions};
 use crate::output::Latency;
 
@@ -73,18 +74,19 @@ fn group(segments: &mut [Segment], windows: Vec<WindowAggregate>, chain: Chainin
 }
 
 impl Assembler<'_> {
-    fn chain(&self, run: Run, ops: Vec<Op>) -> Result<Chain, OpenError> {
-        let links = ops
-            .into_iter()
-            .map(|op| {
-                let mut table = (op.table_bytes > 0).then(|| self.coordinator.state_account());
-                if let Some(account) = &mut table {
-                    account.set(op.table_bytes)?;
-                }
-                Ok(Link { name: op.name, stage: op.stage, profile: Profile::default(), _table: table })
-            })
-            .collect::<Result<_, OpenError>>()?;
+    fn chain(&self, run: Run, ops: Vec<Op>) -> Result<Chain, StartError> {
+        let links = ops.into_iter().map(|op| self.link(op)).collect::<Result<_, _>>()?;
         Ok(Chain { run, links })
+    }
+
+    fn link(&self, op: Op) -> Result<Link, StartError> {
+        let mut table = self.coordinator.state_account();
+        table.set(op.table_bytes).map_err(|limit| StartError::Table {
+            operator: op.name.to_owned(),
+            bytes: op.table_bytes,
+            limit,
+        })?;
+        Ok(Link { name: op.name, stage: op.stage, profile: Profile::default(), _table: table })
     }
 
     fn edge(&self, layout: Layout, is_result: bool) -> Result<(EdgeWriter, EdgeReader), OpenError> {
@@ -108,7 +110,7 @@ impl Assembler<'_> {
         compiled: Compiled,
         schema: &SchemaRef,
         deliver: Box<dyn Deliver>,
-    ) -> Result<(Vec<Task>, Sink), OpenError> {
+    ) -> Result<(Vec<Task>, Sink), StartError> {
         let Compiled { source, mut segments, windows, clock } = compiled;
         let chained = self.options.chain == Chaining::Auto;
         let live: Vec<Vec<Vec<SlotId>>> = segments

@@ -20,8 +20,8 @@ pub(super) struct Link {
     pub(super) name: &'static str,
     pub(super) stage: Box<dyn Stage>,
     pub(super) profile: Profile,
-    /// The charge for a table that it looks rows up in.
-    pub(super) _table: Option<StateAccount>,
+    /// The charge for the table that it looks rows up in, if it does.
+    pub(super) _table: StateAccount,
 }
 
 /// A run, and the operators that it passes.

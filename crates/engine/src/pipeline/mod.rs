@@ -162,13 +162,17 @@ impl Pipeline {
         let rows_reached = window.map_or(self.sink.profile.rows_in, |window| window.profile.rows_in);
         let mut operators: Vec<OperatorReport> = self.tasks.iter().flat_map(Task::reports).collect();
         operators.push(OperatorReport { name: "sink".to_owned(), profile: self.sink.profile.clone() });
+        let (rows_in, batches_in) = (self.source().profile.rows_in, self.source().batches());
+        let latency = self.sink.latency;
+        // What is left then is what the user keeps.
+        drop((self.tasks, self.sink));
         let memory = self.coordinator.snapshot();
         let batches = self.collected.take().map_or_else(Vec::new, |collected| {
             std::mem::take(&mut *collected.0.lock().unwrap_or_else(PoisonError::into_inner))
         });
         Output {
-            rows_in: self.source().profile.rows_in,
-            batches_in: self.source().batches(),
+            rows_in,
+            batches_in,
             schema: self.schema,
             batches,
             rows_contributed: rows_reached - late.rows,
@@ -178,7 +182,7 @@ impl Pipeline {
             tick: self.tick,
             operators,
             memory,
-            latency: self.sink.latency,
+            latency,
         }
     }
 }
