@@ -74,6 +74,9 @@ pub enum RunError {
     /// Somebody asked to stop.
     #[error("the run was stopped")]
     Stopped,
+    /// An error before this ended the run; what it was about to do is lost.
+    #[error("the run has failed before and cannot go on")]
+    Failed,
     /// A bug: the worker panicked.
     #[error("the engine failed: {0}")]
     Panicked(String),

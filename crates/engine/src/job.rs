@@ -26,7 +26,7 @@ const FEED_BATCHES: usize = 4;
 /// Stack of the worker: an expression is evaluated by recursion, and a debug build takes large steps.
 const STACK_BYTES: usize = 8 << 20;
 /// How long the worker sleeps at most before it looks at `stop` again, in case nobody wakes it.
-const NAP: Duration = Duration::from_millis(100);
+const NAP: Duration = Duration::from_millis(20);
 
 /// Where batches go in. Dropping it ends the input.
 pub struct Feed {
@@ -85,7 +85,7 @@ fn work(
         match batches.pop() {
             Popped::Value(batch) => pipeline.push(&batch, stop)?,
             Popped::Empty => {
-                pipeline.trim();
+                pipeline.idle(stop)?;
                 batches.wait_for_value(NAP);
             }
             Popped::Closed => return pipeline.finish(stop),

@@ -51,7 +51,6 @@ impl RunOptions {
             // One stream alone must leave room for the others.
             log_cap_bytes: self.stream_bytes.unwrap_or(usual.log_cap_bytes.min(budget_bytes / 4)),
             platform,
-            ..usual
         }
     }
 }

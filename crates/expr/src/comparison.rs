@@ -79,7 +79,8 @@ pub(crate) fn compare_views(
                 // A view under a null points nowhere (C2), so it is not followed.
                 let valid = valid.is_none_or(|mask| mask[row] != 0);
                 u8::from(
-                    valid && view::equal(left.at(row), left_payloads, right.at(row), right_payloads) == wanted,
+                    valid
+                        && view::equal(left.at(row), left_payloads, right.at(row), right_payloads) == wanted,
                 )
             }));
             return;

@@ -5,13 +5,14 @@
 //!
 //! K1. A row is written once, by the writer of the log, before it is published. It is read only after that.
 //! K2. No reference ever spans a row that may still be written: both sides make slices of exactly their rows.
-//! K3. Rows are written anew only by an owner whom nobody shares the chunk with (`reset` takes `&mut`).
+//! K3. Rows are written anew only by an owner whom nobody shares the chunk with (`reset` takes `&mut`), and never once
+//!     the memory was exported: whoever keeps it then owns the memory, and not the chunk with all its payloads.
 //! K4. All bytes are initialised: memory comes zeroed, and is only ever overwritten.
 
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::column::{Column, Native, Physical, Values};
 use crate::coordinator::Memory;
@@ -24,12 +25,11 @@ use crate::shape::Shape;
 /// lease, while the writer looks up shape and memory with each run.
 #[repr(align(128))]
 pub struct Chunk {
-    memory: Memory,
+    memory: Arc<Memory>,
     shape: Arc<Shape>,
     payloads: PayloadTable,
-    /// Payload bytes that the log was charged for on behalf of this chunk.
+    /// Payload bytes that the account of the log is charged for, for as long as this chunk keeps them alive.
     charged: AtomicUsize,
-    exported: AtomicBool,
 }
 
 /// Rows of one block of a chunk.
@@ -46,6 +46,16 @@ impl Span {
     pub(crate) fn rows(self) -> usize {
         self.rows
     }
+
+    /// Where it ends, counted in rows of the block.
+    pub(crate) fn end(self) -> usize {
+        self.row + self.rows
+    }
+
+    /// Its first rows.
+    pub(crate) fn truncated(self, rows: usize) -> Self {
+        Self { rows: self.rows.min(rows), ..self }
+    }
 }
 
 impl Chunk {
@@ -53,17 +63,16 @@ impl Chunk {
     ///
     /// # Panics
     /// When the memory is too small for it.
-    pub fn new(memory: Memory, shape: Arc<Shape>) -> Self {
+    pub(crate) fn new(memory: Memory, shape: Arc<Shape>) -> Self {
         assert!(
             shape.blocks * shape.block.bytes <= memory.bytes(),
             "memory is ordered by the shape it is for"
         );
         Self {
-            memory,
+            memory: Arc::new(memory),
             shape,
             payloads: PayloadTable::default(),
             charged: AtomicUsize::new(0),
-            exported: AtomicBool::new(false),
         }
     }
 
@@ -87,32 +96,35 @@ impl Chunk {
         &self.payloads
     }
 
-    /// Notes payload bytes that the log was charged for.
-    pub(crate) fn charge(&self, bytes: usize) {
+    /// Charges the log for payload that this chunk keeps alive from now on.
+    pub(crate) fn charge_payload(&self, bytes: usize) {
+        self.memory.charge_payload(bytes);
         self.charged.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Payload bytes that the log was charged for.
-    pub(crate) fn charged(&self) -> usize {
-        self.charged.load(Ordering::Relaxed)
+    fn release_payload(&mut self) {
+        self.memory.release_payload(std::mem::take(self.charged.get_mut()));
     }
 
-    /// Takes the chunk's memory off the account of its log: somebody outside keeps it from now on.
-    pub(crate) fn export(&self) {
-        if !self.exported.swap(true, Ordering::AcqRel) {
-            self.memory.detach();
-        }
+    /// The memory, which leaves the account of the log: whoever holds it keeps it from now on.
+    pub(crate) fn export(&self) -> Arc<Memory> {
+        self.memory.detach();
+        Arc::clone(&self.memory)
     }
 
-    /// Whether somebody outside keeps it.
+    /// Whether somebody outside keeps its memory, or did.
     pub(crate) fn is_exported(&self) -> bool {
-        self.exported.load(Ordering::Acquire)
+        self.memory.is_exported()
     }
 
     /// Makes all rows free again (K3), handing the payloads to `take`.
+    ///
+    /// # Panics
+    /// When the memory was exported.
     pub(crate) fn reset(&mut self, take: impl FnMut(Payload)) {
+        assert!(!self.is_exported(), "K3: memory that somebody keeps is never written again");
         self.payloads.clear(take);
-        *self.charged.get_mut() = 0;
+        self.release_payload();
     }
 
     /// Rows `offset..offset + rows`, which lie within one block.
@@ -231,5 +243,12 @@ impl Chunk {
         let values = values!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, I128);
         // SAFETY: the caller's promise.
         Column { values, valid: unsafe { self.mask(column, span) } }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.payloads.clear(drop);
+        self.release_payload();
     }
 }

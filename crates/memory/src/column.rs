@@ -370,6 +370,14 @@ impl ColumnBuf {
         }
     }
 
+    /// Lets go of what views point into: the values are not read again before they are refilled.
+    pub fn forget_payloads(&mut self) {
+        if let ValuesBuf::View(views, payloads) = &mut self.values {
+            views.clear();
+            payloads.clear();
+        }
+    }
+
     /// The storage of the values.
     pub fn physical(&self) -> Physical {
         self.values.as_values().physical()

@@ -145,6 +145,13 @@ impl Rows<'_> {
         self.len() == 0
     }
 
+    /// Leaves only the first `rows` rows, for now; at least one.
+    pub fn truncate(&mut self, rows: usize) {
+        if let Self::Lease(lease) = self {
+            lease.truncate(rows);
+        }
+    }
+
     /// Begins a run over them, whose columns fill these slots in the order of the layout.
     pub fn begin(self, run: &mut Run, slots: &[SlotId]) {
         match self {
@@ -217,14 +224,6 @@ impl EdgeReader {
         match self {
             Self::Blocks(reader) => reader.watermark(),
             Self::Queue(reader) => reader.watermark(),
-        }
-    }
-
-    /// Signals that wait among and behind the rows; a row queue does not count them by themselves.
-    pub fn signals_waiting(&self) -> u64 {
-        match self {
-            Self::Blocks(reader) => reader.gauge().work().signals,
-            Self::Queue(_) => 0,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Columns and blocks back into Arrow batches.
 //!
-//! Rows are appended, with a copy, until a batch is full. A block that is full already is handed out as it stands:
-//! its fixed-width columns become Arrow buffers without a copy. Either way a user who keeps every result holds
-//! nothing that the engine waits for: the memory of such a block leaves the account of its log.
+//! Rows are appended, with a copy, until a batch is full. A long range of a block is handed out as it stands: its
+//! fixed-width columns become Arrow buffers without a copy, of exactly those rows. Either way a user who keeps every
+//! result holds nothing that the engine waits for: the memory of such a block leaves the account of its log.
 
 use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
@@ -13,18 +13,19 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 
-use crate::chunk::Chunk;
 use crate::column::{Column, Physical, Values, ValuesBuf};
+use crate::coordinator::Memory;
 use crate::for_each_kind;
 use crate::log::Lease;
-use crate::view::with_bytes;
+use crate::view::{view_len, with_bytes};
 
 /// Rows of an exported batch.
 const BATCH_ROWS: usize = 64 * 1024;
-/// Payload of one string or binary column of an exported batch; below what 32-bit offsets hold.
-const BATCH_PAYLOAD_BYTES: usize = 1 << 30;
-/// Rows from which on a block is handed out as it stands; a batch of fewer costs its reader more than the copy.
-const WHOLE_BLOCK_ROWS: usize = 4096;
+/// Payload of one string or binary column of an exported batch, unless one value alone is longer. Far below what 32-bit
+/// offsets hold, and nobody is charged for what waits here.
+const BATCH_PAYLOAD_BYTES: usize = 8 << 20;
+/// Rows from which on they are handed out as they stand; a batch of fewer costs its reader more than the copy.
+const SHARED_ROWS: usize = 4096;
 
 struct Growing {
     data_type: DataType,
@@ -139,40 +140,59 @@ fn finish_bytes(
 
 /// A hold on the memory that an Arrow buffer shows.
 struct Kept {
-    _chunk: Arc<Chunk>,
+    _memory: Arc<Memory>,
 }
 
 // What it holds is never looked at again, only dropped.
 impl RefUnwindSafe for Kept {}
 
-fn shared_buffer<T>(values: &[T], chunk: &Arc<Chunk>) -> Buffer {
-    let kept = Arc::new(Kept { _chunk: Arc::clone(chunk) });
+fn shared_buffer<T>(values: &[T], memory: &Arc<Memory>) -> Buffer {
+    let kept = Arc::new(Kept { _memory: Arc::clone(memory) });
     let start = NonNull::from(values).cast::<u8>();
-    // SAFETY: the values are rows of a whole block of this chunk, initialised, and never written while it has another
-    // owner than its log (K3, S2); `kept` is one until the last copy of the buffer is dropped.
+    // SAFETY: the values are published rows in this memory, initialised, and by K3 never written again now that it is
+    // exported; `kept` owns it until the last copy of the buffer is dropped.
     unsafe { Buffer::from_custom_allocation(start, size_of_val(values), kept) }
 }
 
-/// A column of a whole block as an Arrow array; without a copy where Arrow stores it the same way.
+/// Whether Arrow stores such values as a block does.
+fn is_shared(data_type: &DataType) -> bool {
+    *data_type != DataType::Boolean
+        && Physical::of(data_type).is_some_and(|physical| physical != Physical::View)
+}
+
+/// A column of published rows as an Arrow array; without a copy where Arrow stores it the same way.
 fn export_column(
     data_type: &DataType,
     column: Column<'_>,
     rows: usize,
-    chunk: &Arc<Chunk>,
+    memory: &Arc<Memory>,
 ) -> Result<ArrayRef, ArrowError> {
-    if *data_type == DataType::Boolean || matches!(column.values, Values::View(..)) {
+    if !is_shared(data_type) {
         let mut copied = Growing::new(data_type);
         copied.append(column, 0, rows);
         return copied.finish();
     }
-    let buffer = for_each_kind!(Values, column.values, values => shared_buffer(values, chunk),
-        (views, _payloads) => shared_buffer(views, chunk));
+    let buffer = for_each_kind!(Values, column.values, values => shared_buffer(values, memory),
+        (views, _payloads) => shared_buffer(views, memory));
     let nulls = column
         .valid
         .filter(|mask| mask.contains(&0))
         .map(|mask| NullBuffer::new(BooleanBuffer::collect_bool(rows, |row| mask[row] != 0)));
     let data = ArrayData::builder(data_type.clone()).len(rows).add_buffer(buffer).nulls(nulls).build()?;
     Ok(make_array(data))
+}
+
+/// Bytes of the strings among the rows `from..to`, as far as they fit `room`: the first row that does not, or `to`.
+fn fitting(column: Column<'_>, from: usize, to: usize, room: usize) -> usize {
+    let Values::View(views, _) = column.values else { return to };
+    let mut bytes = 0;
+    for (row, view) in views.iter().enumerate().take(to).skip(from) {
+        bytes += if column.is_valid(row) { view_len(*view) } else { 0 };
+        if bytes > room {
+            return row;
+        }
+    }
+    to
 }
 
 /// Gathers columns of runs into batches of one schema.
@@ -195,18 +215,26 @@ impl Exporter {
     pub fn append(&mut self, columns: &[Column<'_>], rows: usize) -> Result<(), ArrowError> {
         let mut from = 0;
         while from < rows {
-            let mut to = rows.min(from + (self.batch_rows - self.rows));
-            if self.columns.iter().any(|column| matches!(column.values, ValuesBuf::View(..))) {
-                to = to.min(from + 1024); // the payload is looked at between slices of this many rows
+            let until = rows.min(from + (self.batch_rows - self.rows));
+            let room = |growing: &Growing| BATCH_PAYLOAD_BYTES.saturating_sub(growing.payload.len());
+            let fits = self
+                .columns
+                .iter()
+                .zip(columns)
+                .map(|(growing, column)| fitting(*column, from, until, room(growing)));
+            let fits = fits.min().unwrap_or(until);
+            if fits == from && self.rows > 0 {
+                self.seal()?;
+                continue;
             }
+            // A value that is longer than a batch may be has a batch of its own.
+            let to = fits.max(from + 1);
             for (growing, column) in self.columns.iter_mut().zip(columns) {
                 growing.append(*column, from, to);
             }
             self.rows += to - from;
             from = to;
-            if self.rows == self.batch_rows
-                || self.columns.iter().any(|column| column.payload.len() > BATCH_PAYLOAD_BYTES)
-            {
+            if self.rows == self.batch_rows {
                 self.seal()?;
             }
         }
@@ -215,21 +243,24 @@ impl Exporter {
 
     /// Takes the rows of a lease; `columns` says which column of the lease each one of the schema is.
     ///
-    /// A whole block becomes a batch of its own, without a copy; other rows are appended.
+    /// Many rows become a batch of their own, without a copy; few are appended, and so are those of which nothing could
+    /// be shared.
     pub fn take(&mut self, lease: &Lease, columns: &[usize]) -> Result<(), ArrowError> {
         let rows = lease.rows();
-        if !lease.is_whole_block() || rows < WHOLE_BLOCK_ROWS {
+        let shares = self.schema.fields().iter().any(|field| is_shared(field.data_type()));
+        let texts = columns.iter().map(|&column| fitting(lease.column(column), 0, rows, BATCH_PAYLOAD_BYTES));
+        if rows < SHARED_ROWS || !shares || texts.min().is_some_and(|fits| fits < rows) {
             let columns: Vec<_> = columns.iter().map(|&column| lease.column(column)).collect();
             return self.append(&columns, rows);
         }
         self.seal()?;
-        let chunk = lease.export();
+        let memory = lease.export();
         let arrays = self
             .schema
             .fields()
             .iter()
             .zip(columns)
-            .map(|(field, &column)| export_column(field.data_type(), lease.column(column), rows, &chunk))
+            .map(|(field, &column)| export_column(field.data_type(), lease.column(column), rows, &memory))
             .collect::<Result<_, _>>()?;
         self.finish_batch(arrays, rows)
     }

@@ -13,6 +13,14 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_buffer::Buffer;
 
+/// Which memory a payload is, and which part of it: foreign buffers may begin at one place and have different lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    pub(crate) memory: usize,
+    start: usize,
+    bytes: usize,
+}
+
 /// Bytes that views point into.
 #[derive(Clone, Debug)]
 pub enum Payload {
@@ -49,11 +57,15 @@ impl Payload {
         }
     }
 
-    /// What tells this payload from every other that is alive, and where it begins within that memory.
-    pub(crate) fn identity(&self) -> (usize, usize) {
+    /// What tells this payload from every other that is alive.
+    pub(crate) fn identity(&self) -> Identity {
         match self {
-            Self::Buffer(buffer) => (buffer.data_ptr().as_ptr() as usize, buffer.as_ptr() as usize),
-            Self::Arena(arena) => (Arc::as_ptr(arena) as usize, 0),
+            Self::Buffer(buffer) => Identity {
+                memory: buffer.data_ptr().as_ptr() as usize,
+                start: buffer.as_ptr() as usize,
+                bytes: buffer.len(),
+            },
+            Self::Arena(arena) => Identity { memory: Arc::as_ptr(arena) as usize, start: 0, bytes: 0 },
         }
     }
 }

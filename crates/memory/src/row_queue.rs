@@ -193,7 +193,11 @@ impl RowWriter {
     }
 
     /// Appends rows `from..from + rows` of the pieces, one by one.
+    ///
+    /// # Panics
+    /// When there is no room for them.
     pub fn append(&mut self, pieces: &[Piece<'_>], from: usize, rows: usize) {
+        assert!(rows <= self.room(), "rows are appended where there is room");
         for number in from..from + rows {
             self.push(&Item::Row(Row::of(pieces, number)));
         }

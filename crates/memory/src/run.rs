@@ -113,7 +113,10 @@ impl Run {
         for slot in &mut self.slots {
             slot.held = Held::Nothing;
             slot.level = 0;
+            slot.buf.forget_payloads();
         }
+        // What was gathered from is scratch by now, and must keep nobody's memory alive either.
+        self.spare.iter_mut().for_each(ColumnBuf::forget_payloads);
         self.lease = None;
         self.base_len = len;
         self.len = len;

@@ -8,6 +8,8 @@ use crate::layout::{BlockLayout, Layout, MOST_ROWS};
 
 /// Bytes of the smallest chunk.
 pub const START_CHUNK_BYTES: usize = 16 * 1024;
+/// Most blocks of a chunk, whatever is asked for.
+const MOST_BLOCKS: usize = 1024;
 /// Smallest piece of memory that is given out.
 const PAGE: usize = 4096;
 
@@ -70,7 +72,7 @@ impl Shapes {
     pub fn new(layout: Layout, options: ShapeOptions, l2_cache_bytes: usize) -> Self {
         let block_rows =
             options.block_rows.unwrap_or_else(|| layout.rows_within(l2_cache_bytes / 8)).clamp(1, MOST_ROWS);
-        let chunk_blocks = options.chunk_blocks.unwrap_or(DEFAULT_CHUNK_BLOCKS).max(1);
+        let chunk_blocks = options.chunk_blocks.unwrap_or(DEFAULT_CHUNK_BLOCKS).clamp(1, MOST_BLOCKS);
         let full_bytes = (layout.block_bytes(block_rows) * chunk_blocks).next_power_of_two().max(PAGE);
         let start_bytes = START_CHUNK_BYTES.max(layout.block_bytes(1).next_power_of_two()).min(full_bytes);
         Self { layout, block_rows, chunk_blocks, start_bytes, full_bytes }

@@ -57,10 +57,18 @@ fn run(logs: &[(Rows, LogOptions)], steps: &[(usize, Step)], spare_bytes: usize,
     for (log, step) in steps {
         let log = log % streams.len();
         streams[log].apply(step);
+        for (other, stream) in streams.iter_mut().enumerate() {
+            if other != log {
+                stream.is_not_alone();
+            }
+        }
         assert_within_budget(&coordinator);
         streams.iter().for_each(Stream::check_held);
     }
     for stream in &mut streams {
+        if logs.len() > 1 {
+            stream.is_not_alone();
+        }
         stream.settle();
         stream.apply(&Step::Write { rows: 50, stride: 3, odd: true });
         stream.close();
@@ -96,6 +104,74 @@ fn a_log_that_is_used_goes_to_full_blocks() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert_eq!(longest, 4096, "{:?}", coordinator.snapshot());
+}
+
+#[test]
+fn a_burst_leaves_nothing_behind_when_the_log_is_trimmed() {
+    let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Utf8, true)]);
+    let coordinator = coordinator(64 << 20, 64 << 20);
+    let options = LogOptions::default();
+    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(Nobody)).unwrap();
+    let mut reader = writer.join(Arc::new(Nobody));
+    let reserved = coordinator.snapshot().used_bytes;
+    let numbers: Vec<u64> = (0..20_000).collect();
+    let source = rows.source(&numbers, 0, false);
+    for _ in 0..50 {
+        eventually("there is room", || (writer.room() > 0, ()));
+        let room = writer.room();
+        writer.append(&source.pieces(), 0, room);
+    }
+    let burst = coordinator.snapshot();
+    assert!(burst.used_bytes > 4 * reserved, "{burst:?}");
+    writer.trim();
+    assert!(coordinator.snapshot().used_bytes >= burst.used_bytes, "nothing that is unread is given back");
+    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+        let count = lease.rows();
+        drop(lease);
+        reader.advance(count);
+    }
+    // What is on its way arrives first. The chunk being written stays, and one more.
+    eventually("the burst is given back", || {
+        writer.trim();
+        let now = coordinator.snapshot();
+        (now.chunks_live <= 2 && now.used_bytes < burst.used_bytes / 2, now)
+    });
+}
+
+/// M2: what readers have yet to read is in use, though nobody can write to it any more.
+#[test]
+fn what_is_unread_stays_counted_when_the_writer_is_gone() {
+    let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Utf8, false)]);
+    let coordinator = coordinator(64 << 20, 64 << 20);
+    let options = LogOptions::default();
+    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(Nobody)).unwrap();
+    let mut reader = writer.join(Arc::new(Nobody));
+    let numbers: Vec<u64> = (0..1000).collect();
+    let source = rows.source(&numbers, 0, false);
+    let mut written = 0;
+    while written < 1000 {
+        let mut room = 0;
+        eventually("there is room", || {
+            room = writer.room();
+            (room > 0, written)
+        });
+        let some = room.min(1000 - written);
+        writer.append(&source.pieces(), written, some);
+        written += some;
+    }
+    let before = coordinator.snapshot();
+    drop(writer);
+    let after = coordinator.snapshot();
+    assert!(after.chunks_live > 0 && before.pinned_bytes > 0);
+    assert_eq!(after.pinned_bytes, before.pinned_bytes, "the rows still point into their payloads");
+    assert!(after.used_bytes >= after.pinned_bytes + 4096 * after.chunks_live, "{after:?}");
+    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+        let count = lease.rows();
+        drop(lease);
+        reader.advance(count);
+    }
+    drop(reader);
+    assert_all_returned(&coordinator);
 }
 
 proptest! {

@@ -1,8 +1,12 @@
 //! Errors of the engine as the classes of `penstock.exceptions`: one exhaustive match each.
 
-use penstock_engine::RunError;
-use penstock_types::PlanError;
+use std::io;
+
+use penstock_engine::{RunError, StartError};
+use penstock_memory::{MemoryLimit, OpenError};
+use penstock_types::{PlanError, SizeError};
 use pyo3::call::PyCallArgs;
+use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
 /// An error of class `name` of `penstock.exceptions`.
@@ -26,6 +30,42 @@ pub(crate) fn plan_error(py: Python<'_>, error: PlanError) -> PyErr {
     }
 }
 
+/// A size that cannot be read, in the setting that the user knows by that name.
+pub(crate) fn size_error(py: Python<'_>, named: &str, error: &SizeError) -> PyErr {
+    raise(py, "SizeError", (format!("{named}: {error}"),))
+}
+
+/// Memory that does not fit the budget; with the operator and the bytes of its state if that is what grew.
+fn limit_error(py: Python<'_>, message: String, state: Option<(String, usize)>, limit: MemoryLimit) -> PyErr {
+    let MemoryLimit { needed_bytes, used_bytes, budget_bytes } = limit;
+    let (operator, state_bytes) = state.unzip();
+    let fields = (message, needed_bytes, used_bytes, budget_bytes, operator, state_bytes);
+    raise(py, "MemoryLimitExceeded", fields)
+}
+
+/// What the operating system refused: memory, or a thread.
+pub(crate) fn system_error(message: String, error: &io::Error) -> PyErr {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory => PyMemoryError::new_err(message),
+        _ => PyOSError::new_err(message),
+    }
+}
+
+/// A plan that cannot be started.
+pub(crate) fn start_error(py: Python<'_>, error: StartError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        StartError::Plan(error) => plan_error(py, error),
+        StartError::Memory(OpenError::Limit(limit)) => limit_error(py, message, None, limit),
+        StartError::Table { operator, bytes, limit } => {
+            limit_error(py, message, Some((operator, bytes)), limit)
+        }
+        StartError::Memory(OpenError::System(error)) | StartError::Thread(error) => {
+            system_error(message, &error)
+        }
+    }
+}
+
 /// A run that ended without an answer.
 pub(crate) fn run_error(py: Python<'_>, error: RunError) -> PyErr {
     let message = error.to_string();
@@ -33,7 +73,10 @@ pub(crate) fn run_error(py: Python<'_>, error: RunError) -> PyErr {
         RunError::Batch { error, .. } => raise(py, "SchemaMismatchError", (message, error.column)),
         RunError::NullTime { row, .. } => raise(py, "NullTimeError", (message, row)),
         RunError::Compute { .. } => raise(py, "ComputeError", (message,)),
-        RunError::Export(_) | RunError::Stopped => raise(py, "EngineError", (message,)),
+        RunError::MemoryLimit { operator, bytes, limit } => {
+            limit_error(py, message, Some((operator, bytes)), limit)
+        }
+        RunError::Export(_) | RunError::Stopped | RunError::Failed => raise(py, "EngineError", (message,)),
         RunError::Panicked(_) => {
             raise(py, "EngineError", (format!("{message}. This is a bug in Penstock; please report it."),))
         }

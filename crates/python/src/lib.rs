@@ -6,6 +6,7 @@
 mod errors;
 mod expr;
 mod literal;
+mod options;
 mod output;
 mod plan;
 mod pylist;
@@ -22,6 +23,8 @@ mod _penstock {
 
     #[pymodule_export]
     use super::expr::{Aggregate, Expr};
+    #[pymodule_export]
+    use super::options::RunOptions;
     #[pymodule_export]
     use super::output::Output;
     #[pymodule_export]

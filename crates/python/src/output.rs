@@ -6,8 +6,9 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, SchemaRef};
 use penstock_engine::Output as Inner;
+use penstock_memory::coordinator::Counters;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyCapsule, PyDict, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 
 use crate::pylist::rows;
@@ -104,6 +105,48 @@ impl Output {
             operators.append(report)?;
         }
         Ok(operators)
+    }
+
+    #[getter]
+    fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // Taken apart, so that whoever adds a counter is sent here by the compiler.
+        let Counters {
+            budget_bytes,
+            used_bytes,
+            pinned_bytes,
+            exported_bytes,
+            state_bytes,
+            chunks_live,
+            chunks_spare,
+            chunks_pooled,
+            chunks_exported,
+            chunks_requested,
+            inline_allocations,
+            background_allocations,
+            recycles,
+            trims,
+            backpressure_ns,
+            peak_used_bytes,
+        } = self.inner.memory;
+        [
+            ("budget_bytes", budget_bytes),
+            ("used_bytes", used_bytes),
+            ("peak_used_bytes", peak_used_bytes),
+            ("pinned_bytes", pinned_bytes),
+            ("exported_bytes", exported_bytes),
+            ("state_bytes", state_bytes),
+            ("chunks_live", chunks_live),
+            ("chunks_spare", chunks_spare),
+            ("chunks_pooled", chunks_pooled),
+            ("chunks_exported", chunks_exported),
+            ("chunks_requested", chunks_requested),
+            ("inline_allocations", inline_allocations),
+            ("background_allocations", background_allocations),
+            ("recycles", recycles),
+            ("trims", trims),
+            ("backpressure_ns", backpressure_ns),
+        ]
+        .into_py_dict(py)
     }
 
     #[pyo3(signature = (limit=None))]

@@ -15,6 +15,7 @@ use pyo3_arrow::input::AnyRecordBatch;
 
 use crate::errors::{input_error, plan_error};
 use crate::expr::{Aggregate, Expr};
+use crate::options::RunOptions;
 use crate::output::Output;
 use crate::run::run;
 use crate::schema::Schema;
@@ -140,8 +141,13 @@ impl Plan {
         Self::wrap(py, Inner::from_json(text))
     }
 
-    fn run(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Output> {
-        run(py, &self.inner, data)
+    fn run(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        options: &Bound<'_, RunOptions>,
+    ) -> PyResult<Output> {
+        run(py, &self.inner, data, &options.get().inner)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ArrowError;
 use penstock_engine::job::Pushed;
-use penstock_engine::{Feed, Job, Pipeline, Plan};
-use pyo3::exceptions::{PyOSError, PyTypeError};
+use penstock_engine::{Feed, Job, Pipeline, Plan, RunOptions};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
-use crate::errors::{consumed_error, input_error, plan_error, run_error};
+use crate::errors::{consumed_error, input_error, run_error, start_error, system_error};
 use crate::output::Output;
 
 /// How long the calling thread goes without a look at signals.
@@ -83,7 +83,7 @@ fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fe
             // Nobody listens any more when the caller was interrupted.
             let _ = done.send(pull(reader, feed, &theirs));
         })
-        .map_err(|error| PyOSError::new_err(format!("cannot start a thread: {error}")))?;
+        .map_err(|error| system_error(format!("cannot start a thread: {error}"), &error))?;
     // `Receiver` is not Sync, so the calling thread takes it along while the interpreter is released.
     let mut result = result;
     loop {
@@ -160,11 +160,18 @@ fn feed_all(py: Python<'_>, feed: Feed, data: &Bound<'_, PyAny>) -> PyResult<()>
 }
 
 /// Runs a plan over all of `data`.
-pub(crate) fn run(py: Python<'_>, plan: &Plan, data: &Bound<'_, PyAny>) -> PyResult<Output> {
+pub(crate) fn run(
+    py: Python<'_>,
+    plan: &Plan,
+    data: &Bound<'_, PyAny>,
+    options: &RunOptions,
+) -> PyResult<Output> {
     let started = Instant::now();
-    let pipeline = Pipeline::new(plan).map_err(|error| plan_error(py, error))?;
-    let (feed, job) = Job::start(pipeline)
-        .map_err(|error| PyOSError::new_err(format!("cannot start a worker: {error}")))?;
+    let pipeline =
+        py.detach(|| Pipeline::with_options(plan, options)).map_err(|error| start_error(py, error))?;
+    let (feed, job) = py
+        .detach(|| Job::start(pipeline))
+        .map_err(|error| system_error(format!("cannot start a worker: {error}"), &error))?;
     let ended = feed_all(py, feed, data).and_then(|()| {
         while !py.detach(|| job.wait(GLANCE)) {
             py.check_signals()?;

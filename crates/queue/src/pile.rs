@@ -1,27 +1,35 @@
 //! Values from many threads, taken all at once.
 //!
-//! A pile is one word, `top`, and the values below it hang together as a list. Nobody ever takes a single value,
-//! so a top that left and came back means no harm.
+//! A pile is one word, `top`, and the values below it hang together as a list.
 //!
-//! P1. `top` is null (empty), CLOSED, or the newest node. CLOSED is final.
+//! P1. `top` is null (empty), the address of CLOSED, or the newest node. CLOSED is final.
 //! P2. A node is written by the thread that pushes it, until the exchange that makes it the top; from then on it
 //!     is not touched before an exchange takes it out together with all below it. Whoever made that exchange
 //!     owns them all.
+//! P3. A node says by address what is below it: whichever node is the top of the pile, under that address, at the
+//!     exchange. Between the look at the top and the exchange that one may have been taken and freed, and another
+//!     one pushed that was allocated in its place. Nobody ever takes a single value, so the list is right
+//!     either way; but a pointer from the look would be one to the node that is gone. So every node is
+//!     exposed before it can be the top, and the pointer to it is made anew, by its owner.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::{self, NonNull};
+use std::ptr;
 
 use crate::sync::{AtomicPtr, Ordering, UnsafeCell, ordering};
 
 struct Node<T> {
     value: UnsafeCell<Option<T>>,
-    below: *mut Node<T>,
+    /// Address of the next older node, or 0 (P3).
+    below: usize,
 }
 
-/// Stands in `top` of a closed pile. No node has this address: it is too low for an allocation.
-const fn closed<T>() -> *mut Node<T> {
-    NonNull::dangling().as_ptr()
+/// Its address stands in `top` of a closed pile. No node is allocated where a static is.
+static CLOSED: u8 = 0;
+
+/// What is in `top` of a closed pile: never read through, whatever it points to.
+fn closed<T>() -> *mut Node<T> {
+    (&raw const CLOSED).cast_mut().cast()
 }
 
 /// Where any thread leaves values and any thread takes all of them. No call waits for another one.
@@ -56,11 +64,13 @@ impl<T> Pile<T> {
 
     /// Puts a value on top, or gives it back when the pile is closed.
     pub fn push(&self, value: T) -> Result<(), T> {
-        let mut node = Box::new(Node { value: UnsafeCell::new(Some(value)), below: ptr::null_mut() });
+        let mut node = Box::new(Node { value: UnsafeCell::new(Some(value)), below: 0 });
         let mut top = self.top.load(Ordering::Relaxed);
         while top != closed() {
-            node.below = top;
+            node.below = top.addr();
             let raw = Box::into_raw(node);
+            // P3, for the node above this one.
+            raw.expose_provenance();
             // Release: pairs with the Acquire in `take_all` and `close`. Whoever takes the node sees its value; and
             // the nodes below it as well, since the exchange goes on with the release of theirs.
             let publish = ordering("pile.push", Ordering::Release);
@@ -124,7 +134,8 @@ fn unpile<T>(mut top: *mut Node<T>) -> Vec<T> {
     while !top.is_null() {
         // SAFETY: by P2 the node came out of a Box in `push` and the caller owns it.
         let node = unsafe { Box::from_raw(top) };
-        top = node.below;
+        // P3: null, or a node that was exposed and is not freed yet, since the caller owns it.
+        top = ptr::with_exposed_provenance_mut(node.below);
         values.extend(take_value(&node));
     }
     values.reverse();

@@ -1,5 +1,6 @@
 //! From operators to tasks: which ones run together, and the edges between them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use penstock_scheduler::{Profile, rows_per_run};
 
 use super::chain::{Chain, Link};
 use super::compile::{Compiled, Op, Segment};
-use super::outlet::{Marks, Outlet};
+use super::outlet::{Marks, Outlet, Reader};
 use super::sink::{Deliver, Sink};
 use super::task::{Inlet, Input, Task, Window};
 use crate::error::StartError;
@@ -117,6 +118,7 @@ impl Assembler<'_> {
             .iter()
             .map(|segment| segment.live(|done| !chained || done == segment.ops.len()))
             .collect();
+        let has_window = !windows.is_empty();
         let groups = group(&mut segments, windows, self.options.chain);
         let mut input = Input::Source(source);
         let (mut tasks, mut last) = (Vec::new(), None);
@@ -136,10 +138,13 @@ impl Assembler<'_> {
             };
             let slots = live[group.segment][group.done].clone();
             let layout = Layout::new(segments[group.segment].kinds_of(&slots));
-            let (edge, reader) = self.edge(layout, number + 1 == count)?;
-            let from_source = matches!(input, Input::Source(_)) && window.is_none();
-            let marks = clock.filter(|_| from_source).map(|(time, watermark)| Marks { time, watermark });
-            let outlet = Outlet::new(edge, slots.clone(), marks);
+            let is_last = number + 1 == count;
+            let (edge, reader) = self.edge(layout, is_last)?;
+            // Whether a row is late is decided behind the next edges, if a window stands there.
+            let decides = matches!(input, Input::Source(_)) && window.is_none() && has_window;
+            let marks = clock.filter(|_| decides).map(|(time, watermark)| Marks { time, watermark });
+            let reader_is = if is_last { Reader::Sink } else { Reader::Task };
+            let outlet = Outlet::new(edge, slots.clone(), marks, reader_is);
             segment = group.segment;
             let next = Input::Edge(Inlet { reader, slots: slots.clone(), taken: 0 });
             tasks.push(Task { input: std::mem::replace(&mut input, next), head, window, outlet });
@@ -158,7 +163,7 @@ impl Assembler<'_> {
             slots,
             exporter: Exporter::new(Arc::clone(schema)),
             deliver,
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             profile: Profile::default(),
             latency: Latency::default(),
             started: self.started,

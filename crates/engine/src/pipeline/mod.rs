@@ -44,6 +44,8 @@ pub struct Pipeline {
     gate: Arc<Gate>,
     tick: Option<Tick>,
     schema: SchemaRef,
+    /// Set while a step is taken, and left so by one that fails: rows may be missing then.
+    failed: bool,
 }
 
 /// Keeps every batch, for whoever wants the whole result at the end.
@@ -86,7 +88,7 @@ impl Pipeline {
             Assembler { options, coordinator: &coordinator, wake: Arc::clone(&gate) as _, started };
         let (tasks, sink) = assembler.assemble(compiled, plan.schema(), deliver)?;
         let (tick, schema) = (plan.tick(), Arc::clone(plan.schema()));
-        Ok(Self { tasks, sink, collected: None, coordinator, gate, tick, schema })
+        Ok(Self { tasks, sink, collected: None, coordinator, gate, tick, schema, failed: false })
     }
 
     fn source(&mut self) -> &mut Source {
@@ -98,45 +100,66 @@ impl Pipeline {
 
     /// Takes a batch in, and does everything that can be done about it. Gives up between two runs once `stop` is set.
     pub fn push(&mut self, batch: &RecordBatch, stop: &AtomicBool) -> Result<(), RunError> {
+        if self.failed {
+            return Err(RunError::Failed);
+        }
+        self.failed = true;
         let Task { input: Input::Source(source), head, .. } = &mut self.tasks[0] else {
             unreachable!("the first task has the source")
         };
         source.open(&mut head.run, batch)?;
-        while self.turn(stop, false)? || self.source().has_rows() {}
+        loop {
+            if self.turn(stop, false)? {
+                continue;
+            }
+            if !self.source().has_rows() {
+                break;
+            }
+            self.make_room()?;
+        }
+        self.failed = false;
         Ok(())
     }
 
-    /// Runs every task once, first to last. Whether any of them has work left that it can do.
-    ///
-    /// Sleeps a little when there is work but no room for it: then somebody outside has to move.
+    /// Call it when no batch is at hand: results that wait for more of their kind are handed out to whoever takes them
+    /// as they come, and memory that a burst has left behind is given back.
+    pub fn idle(&mut self, stop: &AtomicBool) -> Result<(), RunError> {
+        if self.failed {
+            return Err(RunError::Failed);
+        }
+        if self.collected.is_none() {
+            self.failed = true;
+            while self.turn(stop, true)? {}
+            self.sink.flush()?;
+            self.failed = false;
+        }
+        self.tasks.iter_mut().for_each(|task| task.outlet.trim());
+        Ok(())
+    }
+
+    /// Runs every task once, first to last. Whether any of them did something.
     fn turn(&mut self, stop: &AtomicBool, hurry: bool) -> Result<bool, RunError> {
         if stop.load(Ordering::Relaxed) {
             return Err(RunError::Stopped);
         }
-        let (mut worked, mut blocked) = (false, false);
-        let mut count = |step: Step| {
-            worked |= step == Step::Worked;
-            blocked |= step == Step::Blocked;
-        };
+        let mut worked = false;
         for task in &mut self.tasks {
-            count(task.step()?);
+            worked |= task.step()? == Step::Worked;
         }
-        count(self.sink.step(hurry)?);
-        if !worked && blocked {
-            // Memory that is under way comes soon. Otherwise only the sink can make room here: from rows that it would
-            // rather have left until their block is full. If not that, somebody outside has to move.
-            let comes =
-                self.tasks.iter().any(|task| task.outlet.is_waiting_for_memory()) && self.gate.wait(NAP);
-            if !comes && self.sink.step(true)? != Step::Worked {
-                self.gate.wait(NAP);
-            }
-        }
-        Ok(worked || blocked)
+        worked |= self.sink.step(hurry)? == Step::Worked;
+        Ok(worked)
     }
 
-    /// Gives memory back that a burst has left behind: call it when no batch is at hand.
-    pub fn trim(&mut self) {
-        self.tasks.iter_mut().for_each(|task| task.outlet.trim());
+    /// There is work, and no task has room for it: waits a little until that may have changed.
+    ///
+    /// Memory that is under way comes soon. Otherwise only the sink can make room here: from rows that it would rather
+    /// have left, to be handed out with others. If not that, somebody outside has to move.
+    fn make_room(&mut self) -> Result<(), RunError> {
+        let comes = self.tasks.iter().any(|task| task.outlet.is_waiting_for_memory()) && self.gate.wait(NAP);
+        if !comes && self.sink.step(true)? != Step::Worked {
+            self.gate.wait(NAP);
+        }
+        Ok(())
     }
 
     /// Who to wake when a [`Deliver`] that gave a batch back may take it now.
@@ -146,9 +169,14 @@ impl Pipeline {
 
     /// Ends the input: closes every window and hands the results out.
     pub fn finish(mut self, stop: &AtomicBool) -> Result<Output, RunError> {
+        if self.failed {
+            return Err(RunError::Failed);
+        }
         self.source().end();
         while !self.sink.is_done() {
-            self.turn(stop, true)?;
+            if !self.turn(stop, true)? {
+                self.make_room()?;
+            }
         }
         Ok(self.output())
     }

@@ -25,27 +25,42 @@ pub(super) struct Marks {
     pub(super) watermark: SlotId,
 }
 
+/// Who reads the edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Another task.
+    Task,
+    /// The sink, which asks for nothing but rows, latency markers and the end. What else stands between rows would only
+    /// cut its batches short.
+    Sink,
+}
+
 /// The way out of a task.
 pub(super) struct Outlet {
     edge: EdgeWriter,
     /// The columns that go on.
     slots: Vec<SlotId>,
     marks: Option<Marks>,
+    reader: Reader,
+    /// The largest watermark that was placed, or is about to be.
+    placed: i64,
     /// Rows of the run that are still to be written, from here.
     next: usize,
     end: usize,
-    /// Rows that lie below the watermark before them, and that watermark.
+    /// Rows that need a watermark right before them, and which.
     below: VecDeque<(usize, i64)>,
     due: VecDeque<Due>,
     blocked_since: Option<Instant>,
 }
 
 impl Outlet {
-    pub(super) fn new(edge: EdgeWriter, slots: Vec<SlotId>, marks: Option<Marks>) -> Self {
+    pub(super) fn new(edge: EdgeWriter, slots: Vec<SlotId>, marks: Option<Marks>, reader: Reader) -> Self {
         Self {
             edge,
             slots,
             marks,
+            reader,
+            placed: penstock_progress::NEVER,
             next: 0,
             end: 0,
             below: VecDeque::new(),
@@ -58,7 +73,9 @@ impl Outlet {
     pub(super) fn room(&mut self) -> usize {
         let room = self.edge.room();
         if room == 0 {
-            self.note_blocked();
+            self.note_blocked()
+        } else {
+            self.note_moved()
         }
         room
     }
@@ -87,9 +104,14 @@ impl Outlet {
             run.ready(&[marks.time, marks.watermark]);
             let times = run.column(marks.time).fixed::<i64>();
             let watermarks = run.column(marks.watermark).fixed::<i64>();
-            let rows = times.iter().zip(watermarks).enumerate();
-            self.below
-                .extend(rows.filter(|(_, (time, mark))| time < mark).map(|(row, (_, mark))| (row, *mark)));
+            // A row below the watermark needs it exactly, so that whoever counts late rows need not know about runs.
+            // Between two such rows it rises or stays: where it stays, it stands there already.
+            for (row, (&time, &mark)) in times.iter().zip(watermarks).enumerate() {
+                if time < mark && mark > self.placed {
+                    self.placed = mark;
+                    self.below.push_back((row, mark));
+                }
+            }
         }
     }
 
@@ -105,7 +127,6 @@ impl Outlet {
         }
         let pieces: SmallVec<[_; 8]> = self.slots.iter().map(|&slot| run.piece(slot)).collect();
         while self.next < self.end {
-            // A row below the watermark needs it exactly, so that whoever counts late rows need not know about runs.
             let below = self.below.front().copied();
             if let Some((row, watermark)) = below
                 && row == self.next
@@ -139,7 +160,14 @@ impl Outlet {
 
     /// Lets a watermark or signal leave behind the rows.
     pub(super) fn push(&mut self, due: Due) {
-        self.due.push_back(due);
+        if let Due::Watermark(watermark) = due {
+            self.placed = self.placed.max(watermark);
+        }
+        let wanted = self.reader == Reader::Task
+            || !matches!(due, Due::Watermark(_) | Due::Signal(Signal::Arrival { .. }));
+        if wanted {
+            self.due.push_back(due);
+        }
     }
 
     /// Sends what is due. Whether all of it has left.
@@ -156,6 +184,7 @@ impl Outlet {
             }
             self.due.pop_front();
         }
+        self.note_moved();
         true
     }
 

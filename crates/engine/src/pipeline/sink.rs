@@ -1,5 +1,6 @@
 //! Where results leave: blocks become Arrow batches, and batches go to whoever takes them.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
@@ -18,9 +19,6 @@ pub trait Deliver: Send {
     fn deliver(&mut self, batch: RecordBatch) -> Option<RecordBatch>;
 }
 
-/// Signals that may wait behind rows of a block that is not full: well below what a log has room for.
-const PATIENCE: u64 = 64;
-
 /// The last task.
 pub(super) struct Sink {
     pub(super) reader: EdgeReader,
@@ -31,7 +29,7 @@ pub(super) struct Sink {
     pub(super) columns: Vec<usize>,
     pub(super) exporter: Exporter,
     pub(super) deliver: Box<dyn Deliver>,
-    pub(super) waiting: Vec<RecordBatch>,
+    pub(super) waiting: VecDeque<RecordBatch>,
     pub(super) profile: Profile,
     pub(super) latency: Latency,
     pub(super) started: Instant,
@@ -39,8 +37,8 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Takes what there is. Rows of a block that is not full are taken only in a hurry, or when many signals wait behind
-    /// them: otherwise they are better left until the block can be handed out as it stands.
+    /// Takes what there is. Rows to which more may be added in their block are taken only in a hurry: otherwise they are
+    /// better left, to be handed out together.
     pub(super) fn step(&mut self, hurry: bool) -> Result<Step, RunError> {
         if !self.hand_out() {
             return Ok(Step::Blocked);
@@ -49,10 +47,11 @@ impl Sink {
             return Ok(Step::Idle);
         }
         let started = Instant::now();
-        let hurry = hurry || self.reader.signals_waiting() > PATIENCE;
+        let pending = self.reader.pending();
         let rows = match self.reader.peek(usize::MAX) {
             Next::Rows(Rows::Lease(lease)) => {
-                if !hurry && !lease.is_whole_block() {
+                let may_grow = pending <= lease.rows() as u64 && !lease.ends_block();
+                if may_grow && !hurry {
                     return Ok(Step::Idle);
                 }
                 self.exporter.take(&lease, &self.columns)?;
@@ -79,7 +78,7 @@ impl Sink {
         };
         self.reader.advance(rows);
         self.profile.record(rows, rows, elapsed_ns(started));
-        self.waiting = self.exporter.take_finished();
+        self.waiting.extend(self.exporter.take_finished());
         self.hand_out();
         Ok(Step::Worked)
     }
@@ -91,10 +90,8 @@ impl Sink {
             }
             Signal::Arrival { .. } => {}
             Signal::End => {
-                self.exporter.seal()?;
-                self.waiting.extend(self.exporter.take_finished());
                 self.ended = true;
-                self.hand_out();
+                self.flush()?;
             }
         }
         Ok(())
@@ -102,14 +99,20 @@ impl Sink {
 
     /// Hands batches out. Whether none is left.
     fn hand_out(&mut self) -> bool {
-        while !self.waiting.is_empty() {
-            let batch = self.waiting.remove(0);
+        while let Some(batch) = self.waiting.pop_front() {
             if let Some(back) = self.deliver.deliver(batch) {
-                self.waiting.insert(0, back);
+                self.waiting.push_front(back);
                 return false;
             }
         }
         true
+    }
+
+    /// Hands out everything that was taken, however little it is. Whether none is left.
+    pub(super) fn flush(&mut self) -> Result<bool, RunError> {
+        self.exporter.seal()?;
+        self.waiting.extend(self.exporter.take_finished());
+        Ok(self.hand_out())
     }
 
     /// Whether everything has been handed out, to the last row.

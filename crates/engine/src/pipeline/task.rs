@@ -76,12 +76,10 @@ impl Task {
         if self.outlet.has_due() {
             return Ok(if self.outlet.send_due() { Step::Worked } else { Step::Blocked });
         }
-        let limit = if self.window.is_some() { usize::MAX } else { self.outlet.room() };
         match &self.input {
-            Input::Source(source) if !source.has_rows() => Ok(self.end_source()),
-            _ if limit == 0 => Ok(Step::Blocked),
-            Input::Source(_) => self.step_source(limit),
-            Input::Edge(_) => self.step_edge(limit),
+            Input::Source(source) if source.has_rows() => self.step_source(),
+            Input::Source(_) => Ok(self.end_source()),
+            Input::Edge(_) => self.step_edge(),
         }
     }
 
@@ -121,12 +119,11 @@ impl Task {
         Ok(())
     }
 
-    fn advance(&mut self, watermark: i64) -> Result<(), RunError> {
+    fn advance(&mut self, watermark: i64) {
         if let Some(window) = &mut self.window {
             window.operator.advance(watermark);
         }
         self.outlet.push(Due::Watermark(watermark));
-        Ok(())
     }
 
     fn end(&mut self) {
@@ -136,14 +133,19 @@ impl Task {
         self.outlet.push(Due::Signal(Signal::End));
     }
 
-    fn step_source(&mut self, limit: usize) -> Result<Step, RunError> {
+    fn step_source(&mut self) -> Result<Step, RunError> {
         let Input::Source(source) = &mut self.input else { unreachable!("the caller looked") };
+        // Rows that go into a window need no room.
+        let limit = if self.window.is_some() { usize::MAX } else { self.outlet.room() };
+        if limit == 0 {
+            return Ok(Step::Blocked);
+        }
         source.next_run(&mut self.head.run, limit)?;
         let watermark = source.watermark();
         let marks = source.marks();
         self.process()?;
         if watermark > penstock_progress::NEVER {
-            self.advance(watermark)?;
+            self.advance(watermark);
         }
         marks.for_each(|mark| self.outlet.push(Due::Signal(mark)));
         Ok(Step::Worked)
@@ -159,11 +161,17 @@ impl Task {
         Step::Worked
     }
 
-    fn step_edge(&mut self, limit: usize) -> Result<Step, RunError> {
+    fn step_edge(&mut self) -> Result<Step, RunError> {
         let Input::Edge(inlet) = &mut self.input else { unreachable!("the caller looked") };
         let watermark = inlet.reader.watermark();
-        match inlet.reader.peek(limit) {
-            Next::Rows(rows) => {
+        match inlet.reader.peek(usize::MAX) {
+            Next::Rows(mut rows) => {
+                if self.window.is_none() {
+                    match self.outlet.room() {
+                        0 => return Ok(Step::Blocked),
+                        room => rows.truncate(room),
+                    }
+                }
                 inlet.taken = rows.len();
                 rows.begin(&mut self.head.run, &inlet.slots);
                 self.head.run.note_watermark(watermark);
@@ -171,7 +179,7 @@ impl Task {
             }
             Next::Watermark(watermark) => {
                 inlet.reader.pass();
-                self.advance(watermark)?;
+                self.advance(watermark);
             }
             Next::Signal(signal) => {
                 inlet.reader.pass();

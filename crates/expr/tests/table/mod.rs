@@ -41,7 +41,7 @@ pub fn stored(column: &Named) -> ColumnBuf {
                             payload.extend_from_slice(bytes);
                         }
                     }
-                    buffers.push(payload.into());
+                    buffers.push(arrow_buffer::Buffer::from_vec(payload).into());
                 }
                 other => unreachable!("no column of the test is stored as {other:?}"),
             }

@@ -1,27 +1,16 @@
-//! What one log is charged: `max(reserved, held) + payload`.
-//!
-//! The writer of the log grows and shrinks it; whoever exports one of its chunks shrinks it too, on another thread.
-//!
-//! C1. Every change of `held` from one value to another goes with exactly the change of `used_bytes` that belongs to
-//!     these two values: before it when it rises, after it when it falls (M2). So the sum is right however changes of
-//!     many threads mix.
-//! C2. CLOSED in `held` is final: the log is gone and everything was given back. Chunks that outlive it are not
-//!     charged to anybody, so a log drops its memory before its account.
+//! The account of one log: what its writer asks of the coordinator, and tells it.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use penstock_queue::wake::Wake;
 
+use super::Coordinator;
+use super::charge::Charge;
 use super::limit::MemoryLimit;
 use super::memory::Memory;
 use super::order::ChunkOrder;
 use super::pool::chunk_bytes;
-use super::source::Source;
-use super::{Coordinator, counters::Count};
-
-const CLOSED: usize = usize::MAX;
 
 /// Why memory is allocated in the caller's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,60 +21,10 @@ pub enum Inline {
     HotPath,
 }
 
-/// The numbers of an account. Memory of the log keeps them alive, to leave the account when it is exported.
-#[derive(Debug)]
-pub(super) struct Charge {
-    pub(super) source: Arc<Source>,
-    reserved: usize,
-    held: AtomicUsize,
-    payload: AtomicUsize,
-    spare: Count,
-}
-
-impl Charge {
-    /// What chunks of `held` bytes are charged (M4).
-    fn for_chunks(&self, held: usize) -> usize {
-        held.max(self.reserved)
-    }
-
-    fn fits_cap(&self, held: usize) -> bool {
-        held.saturating_add(self.payload.load(Relaxed)) <= self.source.options.log_cap_bytes
-    }
-
-    fn try_grow(&self, bytes: usize) -> bool {
-        let mut held = self.held.load(Relaxed);
-        loop {
-            let grown = held.saturating_add(bytes);
-            let more = self.for_chunks(grown) - self.for_chunks(held);
-            // M4: within the reservation the cap does not count, and there is nothing more to charge.
-            if grown > self.reserved && !self.fits_cap(grown) || self.source.budget.try_charge(more).is_err()
-            {
-                return false;
-            }
-            match self.held.compare_exchange(held, grown, Relaxed, Relaxed) {
-                Ok(_) => return true,
-                Err(now) => {
-                    self.source.budget.release(more);
-                    held = now;
-                }
-            }
-        }
-    }
-
-    pub(super) fn shrink(&self, bytes: usize) {
-        let mut held = self.held.load(Relaxed);
-        while held != CLOSED {
-            debug_assert!(held >= bytes, "a log gives back what it holds");
-            let shrunk = held.saturating_sub(bytes);
-            match self.held.compare_exchange(held, shrunk, Relaxed, Relaxed) {
-                Ok(_) => return self.source.budget.release(self.for_chunks(held) - self.for_chunks(shrunk)),
-                Err(now) => held = now,
-            }
-        }
-    }
-}
-
-/// The memory of one log. Everything charged is given back when it is dropped: drop the log's memory first (C2).
+/// The memory of one log, charged `max(reserved, held) + payload`.
+///
+/// Dropping it gives back what was reserved and not held. Memory that others still have stays charged until they drop
+/// it, on whatever thread, and payload until it is released.
 #[derive(Debug)]
 pub struct Account {
     charge: Arc<Charge>,
@@ -95,16 +34,8 @@ pub struct Account {
 
 impl Account {
     pub(super) fn open(coordinator: Coordinator, reserved: usize) -> Result<Self, MemoryLimit> {
-        let source = Arc::clone(coordinator.source());
-        source.budget.try_charge(reserved)?;
-        let charge = Charge {
-            source,
-            reserved,
-            held: AtomicUsize::new(0),
-            payload: AtomicUsize::new(0),
-            spare: Count::default(),
-        };
-        Ok(Self { charge: Arc::new(charge), coordinator })
+        let charge = Arc::new(Charge::open(Arc::clone(coordinator.source()), reserved)?);
+        Ok(Self { charge, coordinator })
     }
 
     /// The coordinator it is with.
@@ -112,52 +43,43 @@ impl Account {
         &self.coordinator
     }
 
-    /// Bytes of chunks that it holds.
+    /// Bytes of chunks that it holds, and of those that were charged and are to come.
     pub fn held_bytes(&self) -> usize {
-        self.charge.held.load(Relaxed)
+        self.charge.held()
     }
 
     /// All that it is charged.
     pub fn charged_bytes(&self) -> usize {
-        self.charge.for_chunks(self.held_bytes()) + self.charge.payload.load(Relaxed)
+        self.charge.all()
     }
 
-    /// Charges a chunk of so many bytes, before it is allocated or asked for. Within the reservation it always fits;
-    /// beyond, it has to fit the cap of a log and the budget.
+    /// Charges memory of so many bytes, a size of [`chunk_bytes`], before it is allocated or asked for. Within the
+    /// reservation it always fits; beyond, it has to fit the cap of a log and the part of the budget that logs may
+    /// grow to. Dropping or [detaching](Memory::detach) the memory takes it off again.
     pub fn try_grow(&self, bytes: usize) -> bool {
         self.charge.try_grow(bytes)
     }
 
-    /// Takes a chunk off that was dropped, or was charged and never came. Not for one that was
-    /// [detached](Memory::detach): that one has left already.
+    /// Takes off what [`try_grow`](Self::try_grow) charged and no memory came of: it was not to be had, its order was
+    /// refused, or is given up with its answer not taken.
     pub fn shrink(&self, bytes: usize) {
         self.charge.shrink(bytes);
     }
 
-    /// Charges payload that a chunk keeps alive. It is there already, so it always goes through (M3).
-    pub fn charge_payload(&self, bytes: usize) {
-        self.charge.source.budget.charge(bytes);
-        self.charge.source.tally.pinned_bytes.add(bytes as u64);
-        self.charge.payload.fetch_add(bytes, Relaxed);
+    /// Whether chunks of the log keep payload alive.
+    pub fn has_payload(&self) -> bool {
+        self.charge.payload() > 0
     }
 
-    /// Takes payload off that was let go of.
-    pub fn release_payload(&self, bytes: usize) {
-        let before = self.charge.payload.fetch_sub(bytes, Relaxed);
-        debug_assert!(before >= bytes, "only payload that was charged is released");
-        self.charge.source.tally.pinned_bytes.sub(bytes as u64);
-        self.charge.source.budget.release(bytes);
-    }
-
-    /// Whether chunks and payload are more than a log may have: its writer should wait.
+    /// Whether it has payload, and with its chunks that is more than a log may have: its writer should wait.
     pub fn over_cap(&self) -> bool {
-        !self.charge.fits_cap(self.held_bytes())
+        self.has_payload() && !self.charge.fits_cap(self.held_bytes())
     }
 
     /// Whether it has payload while all together have more than the budget: its writer should wait, too.
     pub fn over_budget(&self) -> bool {
         let budget = &self.charge.source.budget;
-        budget.used() > budget.bytes() && self.charge.payload.load(Relaxed) > 0
+        self.has_payload() && budget.used() > budget.bytes()
     }
 
     /// Memory of [`chunk_bytes`]`(bytes)` now, which the log has charged: from the pool, or mapped in this thread.
@@ -194,12 +116,10 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        let Charge { source, held, payload, spare, .. } = &*self.charge;
-        let payload = payload.swap(0, Relaxed);
-        source.tally.spare.sub(spare.get());
-        source.tally.pinned_bytes.sub(payload as u64);
-        source.budget.release(self.charge.for_chunks(held.swap(CLOSED, Relaxed)) + payload);
-        // The log's chunks came back just before: the pool may have too many now.
+        let source = &self.charge.source;
+        source.tally.spare.sub(self.charge.spare.get());
+        self.charge.close();
+        // The log's chunks came back just before, those that nobody reads: the pool may have too many now.
         if source.is_of_this_process() {
             source.supply.nudge();
         }

@@ -1,22 +1,37 @@
 //! The bytes in use, and the refusal of what does not fit.
 //!
-//! All orderings are Relaxed: the number hands nothing over, and read-modify-writes of one word are totally ordered.
+//! B1. `used` is `owned + payload`. What is owned is asked for first: reservations, chunks beyond them, state. It
+//!     never exceeds the budget. Payload is there already when it is counted, and may take `used` beyond (M3).
+//! B2. A reservation fits while `used` stays within the budget.
+//! B3. A log grows beyond its reservation while `used` stays within the part of the budget that is for logs. They
+//!     can wait, and take whatever they may while their readers are behind; the rest is there for state.
+//! B4. State fits while `owned` stays within the budget. It cannot wait, and payload goes when readers come to its
+//!     rows: a query fails for memory that somebody keeps, never for payload that passes through.
+//!
+//! All orderings are Relaxed: the numbers hand nothing over, and read-modify-writes of one word are totally ordered.
+//! Only `owned` is bound by a limit, so one word decides; payload that arrives while it does comes after.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::limit::MemoryLimit;
 
+/// Logs that grow leave one part in so many of the budget to state. An eighth of the default budget is a sixteenth of
+/// the machine: enough for the state of most queries, and logs with seven eighths do not miss it.
+const KEPT_FROM_LOGS: usize = 8;
+
 /// The budget, and how much of it is in use.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: usize,
-    used: AtomicUsize,
+    owned: AtomicUsize,
+    payload: AtomicUsize,
     peak: AtomicUsize,
 }
 
 impl Budget {
     pub(super) fn new(bytes: usize) -> Self {
-        Self { bytes, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+        let [owned, payload, peak] = [0; 3].map(AtomicUsize::new);
+        Self { bytes, owned, payload, peak }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -24,9 +39,14 @@ impl Budget {
     }
 
     pub(super) fn used(&self) -> usize {
-        self.used.load(Relaxed)
+        self.owned.load(Relaxed) + self.payload()
     }
 
+    pub(super) fn payload(&self) -> usize {
+        self.payload.load(Relaxed)
+    }
+
+    /// The most that was in use, as seen by those who took it.
     pub(super) fn peak(&self) -> usize {
         self.peak.load(Relaxed)
     }
@@ -36,31 +56,55 @@ impl Budget {
         self.bytes.saturating_sub(self.used())
     }
 
-    /// Takes `bytes` into use if they fit.
-    pub(super) fn try_charge(&self, bytes: usize) -> Result<(), MemoryLimit> {
+    /// Takes what a log reserves, if it fits (B2).
+    pub(super) fn try_reserve(&self, bytes: usize) -> Result<(), MemoryLimit> {
+        self.try_own(bytes, self.payload(), self.bytes)
+    }
+
+    /// Takes what a log wants beyond its reservation, if it fits (B3).
+    pub(super) fn try_grow(&self, bytes: usize) -> bool {
+        self.try_own(bytes, self.payload(), self.bytes - self.bytes / KEPT_FROM_LOGS).is_ok()
+    }
+
+    /// Takes what state wants, if it fits (B4).
+    pub(super) fn try_state(&self, bytes: usize) -> Result<(), MemoryLimit> {
+        self.try_own(bytes, 0, self.bytes)
+    }
+
+    /// Owns `bytes` more if that stays within `limit`, where `beside` counts too.
+    fn try_own(&self, bytes: usize, beside: usize, limit: usize) -> Result<(), MemoryLimit> {
         if bytes == 0 {
             return Ok(());
         }
-        let fits = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.bytes);
-        match self.used.fetch_update(Relaxed, Relaxed, fits) {
+        let room = limit.saturating_sub(beside);
+        let fits = |owned: usize| owned.checked_add(bytes).filter(|owned| *owned <= room);
+        match self.owned.fetch_update(Relaxed, Relaxed, fits) {
             Ok(before) => {
-                self.peak.fetch_max(before + bytes, Relaxed);
+                self.peak.fetch_max(before + bytes + self.payload(), Relaxed);
                 Ok(())
             }
-            Err(used_bytes) => Err(MemoryLimit { needed_bytes: bytes, used_bytes, budget_bytes: self.bytes }),
+            Err(owned) => {
+                Err(MemoryLimit { needed_bytes: bytes, used_bytes: owned + beside, budget_bytes: self.bytes })
+            }
         }
     }
 
-    /// Takes `bytes` into use whether they fit or not (M3).
-    pub(super) fn charge(&self, bytes: usize) {
-        let before = self.used.fetch_add(bytes, Relaxed);
-        self.peak.fetch_max(before + bytes, Relaxed);
+    /// Says that `bytes` are no longer owned.
+    pub(super) fn release(&self, bytes: usize) {
+        let before = self.owned.fetch_sub(bytes, Relaxed);
+        debug_assert!(before >= bytes, "only what was charged is released");
     }
 
-    /// Says that `bytes` are no longer in use.
-    pub(super) fn release(&self, bytes: usize) {
-        let before = self.used.fetch_sub(bytes, Relaxed);
-        debug_assert!(before >= bytes, "only what was charged is released");
+    /// Counts payload, whether it fits or not (M3).
+    pub(super) fn pin(&self, bytes: usize) {
+        let before = self.payload.fetch_add(bytes, Relaxed);
+        self.peak.fetch_max(before + bytes + self.owned.load(Relaxed), Relaxed);
+    }
+
+    /// Says that payload was let go of.
+    pub(super) fn unpin(&self, bytes: usize) {
+        let before = self.payload.fetch_sub(bytes, Relaxed);
+        debug_assert!(before >= bytes, "only what was pinned is let go of");
     }
 }
 
@@ -72,20 +116,47 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let budget = Budget::new(1 << 20);
         let most = (1 << 20) - (32 << 10);
-        budget.try_charge(most).unwrap();
+        budget.try_reserve(most).unwrap();
         let refusal = MemoryLimit { needed_bytes: 96 << 10, used_bytes: most, budget_bytes: 1 << 20 };
-        assert_eq!(budget.try_charge(96 << 10), Err(refusal));
-        budget.try_charge(32 << 10).unwrap();
+        assert_eq!(budget.try_reserve(96 << 10), Err(refusal));
+        assert_eq!(budget.try_state(96 << 10), Err(refusal));
+        budget.try_state(32 << 10).unwrap();
         assert_eq!(budget.free(), 0);
-        assert!(budget.try_charge(usize::MAX).is_err());
+        assert!(budget.try_reserve(usize::MAX).is_err());
     }
 
     #[test]
     fn the_peak_stays() {
         let budget = Budget::new(100);
-        budget.try_charge(60).unwrap();
-        budget.charge(70);
-        budget.release(130);
+        budget.try_reserve(60).unwrap();
+        budget.pin(70);
+        budget.unpin(70);
+        budget.release(60);
         assert_eq!((budget.used(), budget.peak(), budget.free()), (0, 130, 100));
+    }
+
+    #[test]
+    fn growth_leaves_an_eighth() {
+        let budget = Budget::new(800);
+        assert!(budget.try_grow(700));
+        assert!(!budget.try_grow(1));
+        assert!(budget.try_grow(0));
+        budget.try_state(60).unwrap();
+        budget.try_reserve(40).unwrap();
+        assert!(budget.try_state(1).is_err());
+    }
+
+    #[test]
+    fn payload_stands_in_the_way_of_logs_and_not_of_state() {
+        let budget = Budget::new(800);
+        budget.pin(750);
+        assert!(!budget.try_grow(1));
+        let refusal = MemoryLimit { needed_bytes: 51, used_bytes: 750, budget_bytes: 800 };
+        assert_eq!(budget.try_reserve(51), Err(refusal));
+        budget.try_reserve(50).unwrap();
+        budget.try_state(750).unwrap();
+        let refusal = MemoryLimit { needed_bytes: 1, used_bytes: 800, budget_bytes: 800 };
+        assert_eq!(budget.try_state(1), Err(refusal));
+        assert_eq!((budget.used(), budget.free()), (1550, 0));
     }
 }

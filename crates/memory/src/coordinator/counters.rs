@@ -40,7 +40,7 @@ pub struct Counters {
     pub trims: u64,
     /// Time that writers waited for memory.
     pub backpressure_ns: u64,
-    /// The most bytes that were ever in use.
+    /// The most bytes that were ever in use, as seen by those who took them.
     pub peak_used_bytes: u64,
 }
 
@@ -65,7 +65,6 @@ impl Count {
 /// The numbers behind [`Counters`], except those of the budget.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    pub(super) pinned_bytes: Count,
     pub(super) exported_bytes: Count,
     pub(super) state_bytes: Count,
     pub(super) live: Count,
@@ -85,7 +84,7 @@ impl Tally {
         Counters {
             budget_bytes: budget.bytes() as u64,
             used_bytes: budget.used() as u64,
-            pinned_bytes: self.pinned_bytes.get(),
+            pinned_bytes: budget.payload() as u64,
             exported_bytes: self.exported_bytes.get(),
             state_bytes: self.state_bytes.get(),
             chunks_live: self.live.get(),

@@ -12,7 +12,7 @@ use thiserror::Error;
 pub struct MemoryLimit {
     /// Bytes that were asked for, on top of those in use.
     pub needed_bytes: usize,
-    /// Bytes in use when they were asked for.
+    /// Bytes in use when they were asked for, without payload where that does not count.
     pub used_bytes: usize,
     /// The budget.
     pub budget_bytes: usize,

@@ -5,13 +5,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::account::Charge;
+use super::charge::Charge;
 use crate::platform::Mapping;
 
 /// A piece of memory. It goes back to the pool when it is dropped, on any thread and without waiting (M5).
 ///
-/// It is charged to the account it was made for, and dropping it does not change that: the log calls
-/// [`shrink`](super::Account::shrink) after it dropped memory, unless that was [detached](Self::detach).
+/// It was charged to the account it is made for, and takes its bytes off again when it is dropped, unless it was
+/// [detached](Self::detach) and they left before (C3). The account may be gone by then.
 ///
 /// All bytes are initialised. They are zero the first time, and later what the one before left there.
 #[derive(Debug)]
@@ -40,6 +40,16 @@ impl Memory {
         self.mapping.bytes()
     }
 
+    /// Charges payload that whoever has this memory keeps alive. It is there already, so it always goes through (M3).
+    pub fn charge_payload(&self, bytes: usize) {
+        self.charge.charge_payload(bytes);
+    }
+
+    /// Takes payload off that was charged here or with other memory of the log, after it was let go of (C4).
+    pub fn release_payload(&self, bytes: usize) {
+        self.charge.release_payload(bytes);
+    }
+
     /// Says that the user keeps it: its bytes leave the account of the log, and count as exported until it is dropped.
     /// Whether this call did it; the second and later ones change nothing.
     pub fn detach(&self) -> bool {
@@ -63,16 +73,18 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let bytes = self.bytes() as u64;
+        let bytes = self.bytes();
         // SAFETY: the memory is being dropped, and nobody uses `mapping` after this.
         let mapping = unsafe { ManuallyDrop::take(&mut self.mapping) };
         self.charge.source.take_back(mapping);
         let tally = &self.charge.source.tally;
         if *self.exported.get_mut() {
-            tally.exported_bytes.sub(bytes);
+            tally.exported_bytes.sub(bytes as u64);
             tally.exported.sub(1);
         } else {
             tally.live.sub(1);
+            // M2: the memory has returned.
+            self.charge.shrink(bytes);
         }
     }
 }

@@ -6,22 +6,24 @@
 //! [`Account::allocate`].
 //!
 //! M1. A piece is with one [`Memory`], in the pool, or on its way between them; never in two of these.
-//! M2. `used_bytes` rises before memory leaves and falls after it returns: it may read high for an instant, never
-//!     low. At rest it is the sum of all charges: per log `max(reserved, held) + payload`, and the bytes of state.
+//! M2. A charge rises before memory leaves and falls after it returns: it may read high for an instant, never low.
+//!     At rest `used_bytes` is the sum of all charges: per log `max(reserved, held) + payload`, or `held + payload`
+//!     once its account is gone, and the bytes of state.
 //! M3. Only payload takes `used_bytes` beyond the budget: it is there already when it is counted.
-//! M4. What a log reserved is charged from its first moment to its last, so growth of others cannot take it away.
+//! M4. What a log reserved is charged for as long as it has its account, so growth of others cannot take it away.
 //! M5. Dropping memory waits for nobody: no lock, no thread. In a forked child, where there is no allocator thread and
 //!     a lock may be held for ever, it goes to the system directly.
 //! M6. The pool is memory too: what it keeps fits into the budget beside `used_bytes`, once the allocator had its turn.
 //!
 //! - `budget`, `limit`: `used_bytes`, and the refusal of what does not fit
-//! - `account`, `state`: charges of logs and of state
+//! - `account`, `charge`, `state`: charges of logs and of state
 //! - `memory`, `order`: one piece of memory, and the order for the next
 //! - `pool`, `source`: pieces for reuse, and the thread that maps and unmaps
 //! - `counters`: what all of it came to
 
 mod account;
 mod budget;
+mod charge;
 mod counters;
 mod limit;
 mod memory;

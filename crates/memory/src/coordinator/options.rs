@@ -1,11 +1,10 @@
-//! How much memory there is, and how logs start.
+//! How much memory there is.
 
 use crate::platform::Platform;
 
 /// The budget where the machine does not say how much memory it has.
 const DEFAULT_BUDGET_BYTES: usize = 2 << 30;
 const DEFAULT_LOG_CAP_BYTES: usize = 64 << 20;
-const DEFAULT_START_CHUNK_BYTES: usize = 16 << 10;
 
 /// What a coordinator is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +15,6 @@ pub struct Options {
     pub log_cap_bytes: usize,
     /// Where memory comes from.
     pub platform: Platform,
-    /// Size of the chunks that a log starts with.
-    pub start_chunk_bytes: usize,
 }
 
 impl Default for Options {
@@ -27,7 +24,6 @@ impl Default for Options {
             budget_bytes: platform.memory_bytes().map_or(DEFAULT_BUDGET_BYTES, |bytes| bytes / 2),
             log_cap_bytes: DEFAULT_LOG_CAP_BYTES,
             platform,
-            start_chunk_bytes: DEFAULT_START_CHUNK_BYTES,
         }
     }
 }

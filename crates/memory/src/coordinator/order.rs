@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use penstock_queue::supply::{Order, Refused};
-use penstock_queue::wake::Wake;
+use penstock_queue::wake::{Nobody, Wake};
 
-use super::account::Charge;
+use super::charge::Charge;
 use super::memory::Memory;
 use super::pool::chunk_bytes;
 use crate::platform::Mapping;
 
-/// Memory for one chunk at a time, made ready by the allocator thread. What was made and never taken goes back.
+/// Memory for one chunk at a time, made ready by the allocator thread. What was made and never taken goes back; what the
+/// log charged for it stays with the log, to shrink.
+///
+/// In a forked child there is no allocator thread: nothing can be ordered, and an order that was under way is refused.
 #[derive(Debug)]
 pub struct ChunkOrder {
     order: Order<usize, Mapping>,
@@ -23,8 +26,12 @@ impl ChunkOrder {
     }
 
     /// Asks for memory of [`chunk_bytes`]`(bytes)`, which the log has charged to its account. False when an order is
-    /// under way already.
+    /// under way already, and in a forked child: then nothing was asked for.
     pub fn ask(&mut self, bytes: usize) -> bool {
+        // Nobody would answer, and the lock that wakes the allocator may be held for ever.
+        if !self.charge.source.is_of_this_process() {
+            return false;
+        }
         let asked = self.order.ask(chunk_bytes(bytes));
         self.charge.source.tally.requested.add(u64::from(asked));
         asked
@@ -37,7 +44,19 @@ impl ChunkOrder {
 
     /// Takes the answer, if there is one. A refusal leaves the charge with the log, to ask again or to shrink.
     pub fn take(&mut self) -> Option<Result<Memory, Refused>> {
-        let answer = self.order.take()?;
+        let answer = match self.order.take() {
+            None if self.is_orphaned() => {
+                // The one that was under way is dropped; this one is never asked for.
+                self.order = self.charge.source.supply.order(Arc::new(Nobody));
+                Err(Refused)
+            }
+            answer => answer?,
+        };
         Some(answer.map(|mapping| Memory::new(mapping, Arc::clone(&self.charge))))
+    }
+
+    /// Whether an order is under way that the allocator thread of another process would have to answer.
+    fn is_orphaned(&self) -> bool {
+        self.order.is_waiting() && !self.charge.source.is_of_this_process()
     }
 }

@@ -24,7 +24,7 @@ impl StateAccount {
     pub fn set(&mut self, bytes: usize) -> Result<(), MemoryLimit> {
         let state_bytes = &self.source.tally.state_bytes;
         if bytes > self.bytes {
-            self.source.budget.try_charge(bytes - self.bytes)?;
+            self.source.budget.try_state(bytes - self.bytes)?;
             state_bytes.add((bytes - self.bytes) as u64);
         } else {
             state_bytes.sub((self.bytes - bytes) as u64);

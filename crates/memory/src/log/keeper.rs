@@ -6,7 +6,10 @@
 //! when they have caught up.
 //!
 //! E1. A chunk is in the directory, among the spares, in limbo (left by every reader but held by a lease), or gone.
-//! E2. The account holds the bytes of every chunk that is not exported, and those of the order under way.
+//! E2. The account holds the bytes of every chunk that is not exported, and those of the order under way. Chunks leave
+//!     it by themselves when they are dropped; an order that brings none is taken off here.
+//! E3. A chunk whose rows bring much payload is not filled: it takes as many rows as keep its payload, by the last that
+//!     were seen, within a part of what the log may have.
 
 use std::sync::Arc;
 
@@ -22,6 +25,8 @@ use crate::signal::Signal;
 
 /// Chunks that a log keeps when it is idle: the one being written and a spare.
 const IDLE_CHUNKS: usize = 2;
+/// The part of a log's cap that the payload of one chunk may take.
+const PAYLOAD_SHARE: usize = 8;
 
 type Core = log::Writer<Arc<Chunk>, Signal>;
 
@@ -36,6 +41,8 @@ pub(super) struct Keeper {
     order: ChunkOrder,
     /// Bytes of the order under way.
     ordered: usize,
+    /// Payload that a row brings, by the last ones.
+    payload_per_row: usize,
     account: Account,
 }
 
@@ -57,6 +64,7 @@ impl Keeper {
             limbo: Vec::new(),
             order: account.order(wake),
             ordered: 0,
+            payload_per_row: 0,
             shapes,
             account,
         };
@@ -94,9 +102,21 @@ impl Keeper {
         self.order.is_waiting()
     }
 
+    /// Notes payload that came with so many rows.
+    pub(super) fn note_payload(&mut self, bytes: usize, rows: usize) {
+        self.payload_per_row = (bytes / rows.max(1)).max(self.payload_per_row / 8 * 7);
+    }
+
+    /// Rows that a chunk may take: it keeps the payload of all of them until its last one is read (E3).
+    fn most_rows(&self) -> usize {
+        let share = self.account.coordinator().options().log_cap_bytes / PAYLOAD_SHARE;
+        share.checked_div(self.payload_per_row).map_or(usize::MAX, |rows| rows.max(1))
+    }
+
     /// Puts chunks into the directory until a block's worth of rows can be written, as far as there are any.
     pub(super) fn provide(&mut self, core: &mut Core, strings: &mut Strings) {
-        let wanted = self.by_class[self.last].block.rows as u64;
+        let most_rows = self.most_rows();
+        let wanted = self.by_class[self.last].block.rows.min(most_rows) as u64;
         while core.end() - core.position() < wanted {
             self.collect(core, strings);
             if !core.has_entry() {
@@ -104,7 +124,7 @@ impl Keeper {
             }
             let Some(chunk) = self.take(core) else { break };
             self.last = chunk.shape().class;
-            let rows = chunk.rows() as u64;
+            let rows = chunk.rows().min(most_rows) as u64;
             core.add(chunk, rows);
             self.order_ahead(core);
         }
@@ -122,41 +142,33 @@ impl Keeper {
     }
 
     fn take_back(&mut self, mut chunk: Arc<Chunk>, in_directory: usize, strings: &mut Strings) {
-        let charged = chunk.charged();
+        if chunk.is_exported() {
+            return; // its memory is the user's; payloads and all else go here
+        }
         let Some(free) = Arc::get_mut(&mut chunk) else {
-            if chunk.is_exported() {
-                self.account.release_payload(charged);
-            } else {
-                self.limbo.push(chunk);
-            }
+            self.limbo.push(chunk);
             return;
         };
-        if free.is_exported() {
-            // Whoever it was handed to has dropped it already: its memory is off the account, and goes with it.
-            self.account.release_payload(charged);
-            return;
-        }
         free.reset(|payload| strings.take_back(payload));
-        self.account.release_payload(charged);
         self.account.count_recycle();
         let outgrown = chunk.shape().class < self.last.min(self.working);
-        if outgrown && in_directory + self.spares.len() >= IDLE_CHUNKS {
-            self.give_back(chunk);
-        } else {
+        if !outgrown || in_directory + self.spares.len() < IDLE_CHUNKS {
             self.spares.push(chunk);
             self.account.count_spare(1);
         }
     }
 
-    /// Lets go of a chunk that nobody else holds.
-    fn give_back(&mut self, chunk: Arc<Chunk>) {
-        let bytes = chunk.shape().bytes;
-        drop(chunk);
-        self.account.shrink(bytes);
+    /// Gives spares back, the largest first, all but `keep`.
+    pub(super) fn shed(&mut self, keep: usize) {
+        self.spares.sort_by_key(|chunk| chunk.shape().bytes);
+        while self.spares.len() > keep {
+            self.spares.pop();
+            self.account.count_spare(-1);
+        }
     }
 
     /// What has been ordered, if it has arrived.
-    fn receive(&mut self) {
+    pub(super) fn receive(&mut self) {
         match self.order.take() {
             Some(Ok(memory)) => {
                 self.ordered = 0;
@@ -196,8 +208,11 @@ impl Keeper {
         for class in [class.min(self.shapes.last()), self.last, 0] {
             let bytes = self.shapes.bytes(class);
             if self.account.try_grow(bytes) {
-                self.ordered = bytes;
-                self.order.ask(bytes);
+                if self.order.ask(bytes) {
+                    self.ordered = bytes;
+                } else {
+                    self.account.shrink(bytes); // nobody takes orders here
+                }
                 return;
             }
         }
@@ -210,11 +225,14 @@ impl Keeper {
         }
         self.collect(core, strings);
         self.receive();
-        self.spares.sort_by_key(|chunk| chunk.shape().bytes);
-        while self.spares.len() + 1 > IDLE_CHUNKS {
-            let Some(chunk) = self.spares.pop() else { break };
-            self.account.count_spare(-1);
-            self.give_back(chunk);
-        }
+        self.shed(IDLE_CHUNKS - 1);
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.receive();
+        self.account.shrink(self.ordered);
+        self.shed(0);
     }
 }

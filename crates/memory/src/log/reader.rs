@@ -6,6 +6,7 @@ use penstock_queue::log;
 
 use crate::chunk::{Chunk, Span};
 use crate::column::Column;
+use crate::coordinator::Memory;
 use crate::signal::Signal;
 
 /// What a reader finds next.
@@ -49,27 +50,35 @@ impl Lease {
         self.column(column).valid.is_some_and(|mask| mask.contains(&0))
     }
 
-    /// Whether these are all rows of a block, so that nothing of it will be written again before the chunk is reset.
+    /// Whether these are all rows of a block.
     pub fn is_whole_block(&self) -> bool {
         self.rows() == self.chunk.shape().block.rows
     }
 
-    /// The chunk, whose memory leaves the log's account: whoever holds it keeps it from now on.
-    pub(crate) fn export(&self) -> Arc<Chunk> {
-        self.chunk.export();
-        Arc::clone(&self.chunk)
+    /// Whether these rows reach to the end of their block: no more will come to stand behind them there.
+    pub fn ends_block(&self) -> bool {
+        self.span.end() == self.chunk.shape().block.rows
+    }
+
+    /// The memory of the chunk, which leaves the log's account: whoever holds it keeps it from now on.
+    pub(crate) fn export(&self) -> Arc<Memory> {
+        self.chunk.export()
+    }
+
+    /// Leaves only the first `rows` rows, for now.
+    pub fn truncate(&mut self, rows: usize) {
+        self.span = self.span.truncated(rows);
     }
 }
 
 /// A reader of a log.
 pub struct LogReader {
     core: log::Reader<Arc<Chunk>, Signal>,
-    gauge: log::Gauge,
 }
 
 impl LogReader {
     pub(super) fn new(core: log::Reader<Arc<Chunk>, Signal>) -> Self {
-        Self { gauge: core.gauge(), core }
+        Self { core }
     }
 
     /// What comes next, rows in a run of at most `limit` (S1). The same again until it is consumed.
@@ -87,7 +96,8 @@ impl LogReader {
         }
     }
 
-    /// Consumes rows that `peek` showed. Their lease is best dropped before, so that the chunk can be used again.
+    /// Consumes rows that `peek` showed. Drop their lease before: a chunk that is still held is used again later, when
+    /// the writer looks anew, and nobody tells it to.
     pub fn advance(&mut self, rows: usize) {
         self.core.advance(rows as u64);
     }
@@ -108,7 +118,7 @@ impl LogReader {
     }
 
     /// Tells from any thread whether there is work for this reader.
-    pub fn gauge(&self) -> &log::Gauge {
-        &self.gauge
+    pub fn gauge(&self) -> log::Gauge {
+        self.core.gauge()
     }
 }

@@ -13,7 +13,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::writer::Piece;
 use crate::chunk::Chunk;
-use crate::payload::{Arena, ArenaWriter, Payload, Payloads};
+use crate::payload::{Arena, ArenaWriter, Identity, Payload, Payloads};
 use crate::view::{INLINE_BYTES, make_view, view_len};
 
 /// Bytes kept alive per byte used, at most.
@@ -34,16 +34,17 @@ enum Target {
 #[derive(Default)]
 pub(super) struct Strings {
     /// Numbers in the present chunk's table, by what tells payloads apart; all are alive, since the chunk has them.
-    shared: HashMap<(usize, usize), u32, RandomState>,
+    shared: HashMap<Identity, u32, RandomState>,
     /// Pieces of memory that the present chunk was charged for.
     charged: HashSet<usize, RandomState>,
     arena: Option<ArenaWriter>,
     /// Number of the arena in the present chunk's table.
     arena_number: Option<u32>,
     spare: Vec<Arc<Arena>>,
-    /// Per payload of the run: bytes used, and what was decided.
+    /// Per payload of the run: bytes used, and what was decided. Of those that the run does not touch nothing is looked at.
     used: Vec<usize>,
     targets: Vec<Target>,
+    touched: Vec<usize>,
 }
 
 fn payload_of(view: u128) -> usize {
@@ -76,26 +77,31 @@ impl Strings {
     /// every payload that the chunk keeps alive from now on.
     pub(super) fn write(&mut self, chunk: &Chunk, piece: &Piece<'_>, from: usize, to: &mut [u128]) -> usize {
         let (views, payloads) = piece.column.views();
+        let len = to.len();
         match piece.rows {
             None => to.copy_from_slice(&views[from..from + to.len()]),
             Some(rows) => {
-                for (to, &row) in to.iter_mut().zip(&rows[from..]) {
+                for (to, &row) in to.iter_mut().zip(&rows[from..from + len]) {
                     *to = views[row as usize];
                 }
             }
         }
-        self.used.clear();
-        self.used.resize(payloads.len(), 0);
-        let mut long = 0_usize;
+        if self.used.len() < payloads.len() {
+            self.used.resize(payloads.len(), 0);
+            self.targets.resize(payloads.len(), Target::Copied);
+        }
         for (place, view) in to.iter_mut().enumerate() {
             if !piece.is_valid(from + place) {
                 *view = 0; // nobody may follow what stands under a null
             } else if view_len(*view) > INLINE_BYTES {
-                self.used[payload_of(*view)] += view_len(*view);
-                long += 1;
+                let used = &mut self.used[payload_of(*view)];
+                if *used == 0 {
+                    self.touched.push(payload_of(*view));
+                }
+                *used += view_len(*view);
             }
         }
-        if long == 0 {
+        if self.touched.is_empty() {
             return 0;
         }
         let mut charge = self.decide(chunk, payloads);
@@ -112,26 +118,25 @@ impl Strings {
         charge
     }
 
-    /// Decides per payload of the run by T1; the bytes to charge for what is shared.
+    /// Decides per payload that the run touches by T1; the bytes to charge for what is shared.
     fn decide(&mut self, chunk: &Chunk, payloads: Payloads<'_>) -> usize {
         let mut charge = 0;
-        self.targets.clear();
-        for (number, payload) in payloads.iter().enumerate() {
-            let used = self.used[number];
+        for number in self.touched.drain(..) {
+            let used = std::mem::take(&mut self.used[number]);
+            let payload = payloads.get(number);
             let identity = payload.identity();
-            let target = match self.shared.get(&identity) {
+            self.targets[number] = match self.shared.get(&identity) {
                 Some(&shared) => Target::Shared(shared),
-                None if used > 0 && payload.held_bytes() <= MOST_PINNED * used => {
+                None if payload.held_bytes() <= MOST_PINNED * used => {
                     let shared = chunk.payloads().push(payload.clone());
                     self.shared.insert(identity, shared);
-                    if self.charged.insert(identity.0) {
+                    if self.charged.insert(identity.memory) {
                         charge += payload.held_bytes();
                     }
                     Target::Shared(shared)
                 }
                 None => Target::Copied,
             };
-            self.targets.push(target);
         }
         charge
     }

@@ -68,6 +68,7 @@ impl LogWriter {
     /// Rows that can be appended now: up to a block's worth. None is backpressure, which ends when a reader goes on
     /// or a chunk arrives.
     pub fn room(&mut self) -> usize {
+        self.keeper.receive();
         if !self.core.can_publish() || self.is_held_back() {
             return 0;
         }
@@ -82,6 +83,7 @@ impl LogWriter {
             return false;
         }
         self.keeper.collect(&mut self.core, &mut self.strings);
+        self.keeper.shed(1);
         self.has_too_much() && self.core.slowest() < self.core.position()
     }
 
@@ -109,16 +111,18 @@ impl LogWriter {
                 self.strings.turn();
             }
             let offset = offset as usize;
-            let some = (rows - done).min(chunk.left_in_block(offset));
+            // E3: a chunk may have been given fewer rows than it has room for.
+            let left = chunk.left_in_block(offset).min(self.core.left_at(position) as usize);
+            let some = (rows - done).min(left);
             let span = chunk.span(offset, some);
             let mut payload = 0;
             for (column, piece) in pieces.iter().enumerate() {
                 payload += write_column(&mut self.strings, chunk, column, span, piece, from + done);
             }
             if payload > 0 {
-                chunk.charge(payload);
-                self.keeper.account().charge_payload(payload);
+                chunk.charge_payload(payload);
             }
+            self.keeper.note_payload(payload, some);
             done += some;
         }
         self.core.publish(rows as u64);
@@ -195,7 +199,8 @@ fn copy_rows<T: Native>(values: &[T], rows: Option<&[u32]>, from: usize, to: &mu
     match rows {
         None => to.copy_from_slice(&values[from..from + to.len()]),
         Some(rows) => {
-            for (to, &row) in to.iter_mut().zip(&rows[from..]) {
+            let rows = &rows[from..from + to.len()];
+            for (to, &row) in to.iter_mut().zip(rows) {
                 *to = values[row as usize];
             }
         }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+pub mod exports;
 pub mod model;
 
 use std::time::{Duration, Instant};

@@ -152,6 +152,7 @@ impl Stream {
             }
             Step::Drain(reader) if !self.seats.is_empty() => self.drain(reader % self.seats.len()),
             Step::Release(lease) if !self.held.is_empty() => {
+                self.asleep = None;
                 let held = self.held.swap_remove(lease % self.held.len());
                 self.rows.check(&held.rows, |column| held.lease.column(column));
             }
@@ -176,7 +177,7 @@ impl Stream {
             self.asleep = self.held.is_empty().then_some(self.asleep.unwrap_or(woken));
             return;
         }
-        self.asleep = None;
+        self.check_woken();
         let numbers: Vec<u64> = (self.written..self.written + rows as u64).collect();
         let source = self.rows.source(&numbers, stride, odd);
         // In two parts, so that not every append starts at the first row.
@@ -187,6 +188,19 @@ impl Stream {
         self.written += rows as u64;
         if let Some(EdgeWriter::Blocks(writer)) = &self.writer {
             assert_eq!(writer.position(), self.written);
+        }
+    }
+
+    /// Another stream of the same budget did something: that may make room, and wakes nobody here.
+    pub fn is_not_alone(&mut self) {
+        self.asleep = None;
+    }
+
+    /// The writer found no room before: somebody has woken it since.
+    fn check_woken(&mut self) {
+        if let Some(asleep) = self.asleep.take() {
+            let woken = &self.woken;
+            eventually("the writer is woken when there may be room", || (asleep < woken.count(), asleep));
         }
     }
 
@@ -303,10 +317,7 @@ impl Stream {
             self.held.clear();
         }
         (0..self.seats.len()).for_each(|number| self.drain(number));
-        let (woken, asleep) = (Arc::clone(&self.woken), self.asleep);
-        eventually("the writer is woken when everything is read", || {
-            (asleep.is_none_or(|asleep| asleep < woken.count()), ())
-        });
+        self.check_woken();
         let writer = self.writer();
         eventually("there is room when everything is read", || (writer.room() > 0, ()));
         self.write(1, 0, false);

@@ -137,6 +137,13 @@ impl<C, S> Writer<C, S> {
         entries.find(|entry| position < entry.end).map(|entry| (&entry.chunk, position - entry.start))
     }
 
+    /// Positions from `position` to the end of the chunk that holds it; 0 where there is none.
+    #[inline]
+    pub fn left_at(&self, position: u64) -> u64 {
+        let mut ends = (self.current..self.next).map(|number| self.entry(number).end);
+        ends.find(|&end| position < end).map_or(0, |end| end - position)
+    }
+
     /// Takes the oldest chunk out when it is full and every present reader has left it.
     ///
     /// Readers that are gone are noticed when their position would matter.

@@ -1,0 +1,180 @@
+//! The numbers behind an account, which every piece of the log's memory has a hold of as well.
+//!
+//! The log grows its charge before it takes memory, on the thread of its writer. Memory and payload leave on whatever
+//! thread lets go of them last, which may be long after the log and its account are gone.
+//!
+//! C1. `state` has the bytes held and whether the account is CLOSED. What chunks are charged follows from this word:
+//!     `held` when it is closed, else `max(reserved, held)`. Every change of the word goes with exactly the change of
+//!     `used_bytes` that belongs to its two values: before it when it rises, after it when it falls (M2). So the sum
+//!     is right however changes of many threads mix.
+//! C2. CLOSED is final. It gives back what was reserved and not held; what is held stays charged until it is let go
+//!     of, and nothing more is.
+//! C3. Bytes come into `held` by `try_grow` alone, ahead of the memory they are for. They leave it once: with that
+//!     memory, when it is detached or else dropped; or by `shrink`, when no memory came of them.
+//! C4. Payload is off the charge when whoever charged it releases it, be the account closed or not.
+//!
+//! All orderings are Relaxed: these numbers hand nothing over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::counters::Count;
+use super::limit::MemoryLimit;
+use super::source::Source;
+
+/// The top bit, which no size reaches.
+const CLOSED: usize = !(usize::MAX >> 1);
+
+fn held(state: usize) -> usize {
+    state & !CLOSED
+}
+
+#[derive(Debug)]
+pub(super) struct Charge {
+    pub(super) source: Arc<Source>,
+    reserved: usize,
+    state: AtomicUsize,
+    payload: AtomicUsize,
+    /// Chunks that the log says wait for their turn.
+    pub(super) spare: Count,
+}
+
+impl Charge {
+    pub(super) fn open(source: Arc<Source>, reserved: usize) -> Result<Self, MemoryLimit> {
+        source.budget.try_reserve(reserved)?;
+        Ok(Self {
+            source,
+            reserved,
+            state: AtomicUsize::new(0),
+            payload: AtomicUsize::new(0),
+            spare: Count::default(),
+        })
+    }
+
+    /// What chunks are charged (C1).
+    fn for_chunks(&self, state: usize) -> usize {
+        if state & CLOSED == 0 { state.max(self.reserved) } else { held(state) }
+    }
+
+    pub(super) fn held(&self) -> usize {
+        held(self.state.load(Relaxed))
+    }
+
+    pub(super) fn payload(&self) -> usize {
+        self.payload.load(Relaxed)
+    }
+
+    /// Chunks and payload together.
+    pub(super) fn all(&self) -> usize {
+        self.for_chunks(self.state.load(Relaxed)) + self.payload()
+    }
+
+    /// Whether the log may have chunks of so many bytes, beside its payload.
+    pub(super) fn fits_cap(&self, held: usize) -> bool {
+        held.saturating_add(self.payload()) <= self.source.options.log_cap_bytes
+    }
+
+    pub(super) fn try_grow(&self, bytes: usize) -> bool {
+        let mut state = self.state.load(Relaxed);
+        loop {
+            let grown = held(state).saturating_add(bytes);
+            // M4: within the reservation the cap does not count, and there is nothing more to charge.
+            let allowed = grown <= self.reserved || self.fits_cap(grown);
+            if (state | grown) & CLOSED != 0 || !allowed {
+                return false;
+            }
+            let more = self.for_chunks(grown) - self.for_chunks(state);
+            if !self.source.budget.try_grow(more) {
+                return false;
+            }
+            match self.state.compare_exchange(state, grown, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => {
+                    self.source.budget.release(more);
+                    state = now;
+                }
+            }
+        }
+    }
+
+    pub(super) fn shrink(&self, bytes: usize) {
+        let mut state = self.state.load(Relaxed);
+        loop {
+            debug_assert!(held(state) >= bytes, "only what was charged is taken off");
+            let shrunk = held(state).saturating_sub(bytes) | state & CLOSED;
+            match self.state.compare_exchange(state, shrunk, Relaxed, Relaxed) {
+                Ok(_) => {
+                    return self.source.budget.release(self.for_chunks(state) - self.for_chunks(shrunk));
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Gives back what was reserved and is not held (C2).
+    pub(super) fn close(&self) {
+        let state = self.state.fetch_or(CLOSED, Relaxed);
+        self.source.budget.release(self.for_chunks(state) - self.for_chunks(state | CLOSED));
+    }
+
+    pub(super) fn charge_payload(&self, bytes: usize) {
+        self.source.budget.pin(bytes);
+        self.payload.fetch_add(bytes, Relaxed);
+    }
+
+    pub(super) fn release_payload(&self, bytes: usize) {
+        let before = self.payload.fetch_sub(bytes, Relaxed);
+        debug_assert!(before >= bytes, "only payload that was charged is released");
+        self.source.budget.unpin(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::Options;
+
+    fn charge(reserved: usize) -> Charge {
+        let options = Options { budget_bytes: 800, log_cap_bytes: 400, ..Options::default() };
+        Charge::open(Arc::new(Source::new(options)), reserved).unwrap()
+    }
+
+    #[test]
+    fn closing_leaves_what_is_held() {
+        for (held, before, after) in [(0, 100, 0), (60, 100, 60), (100, 100, 100), (300, 300, 300)] {
+            let charge = charge(100);
+            let used = || charge.source.budget.used();
+            assert!(charge.try_grow(held));
+            assert_eq!(used(), before);
+            charge.close();
+            assert_eq!((used(), charge.held(), charge.all()), (after, held, after));
+            charge.shrink(held);
+            assert_eq!(used(), 0);
+        }
+    }
+
+    #[test]
+    fn a_closed_charge_only_falls() {
+        let charge = charge(100);
+        assert!(charge.try_grow(50));
+        charge.charge_payload(7);
+        charge.close();
+        assert!(!charge.try_grow(1));
+        assert!(!charge.try_grow(0));
+        charge.shrink(20);
+        assert_eq!(charge.source.budget.used(), 37);
+        charge.release_payload(7);
+        charge.shrink(30);
+        assert_eq!((charge.all(), charge.source.budget.used()), (0, 0));
+    }
+
+    #[test]
+    fn no_size_reaches_the_mark() {
+        let options = Options { budget_bytes: usize::MAX, log_cap_bytes: usize::MAX, ..Options::default() };
+        let charge = Charge::open(Arc::new(Source::new(options)), usize::MAX).unwrap();
+        assert!(charge.try_grow(CLOSED - 1));
+        assert!(!charge.try_grow(1));
+        assert!(!charge.try_grow(usize::MAX));
+        assert_eq!(charge.held(), CLOSED - 1);
+    }
+}

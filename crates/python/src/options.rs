@@ -1,0 +1,99 @@
+//! How a plan is run, as Python says it.
+//!
+//! Each setting comes with the name that the user knows it by, an argument or a variable of the environment, so that
+//! an error can say where the bad value stands.
+
+use penstock_engine::options::choose;
+use penstock_engine::{Chaining, RunOptions as Inner};
+use penstock_memory::MemoryKind;
+use penstock_memory::layout::MOST_ROWS;
+use penstock_memory::platform::Platform;
+use penstock_types::{ByteSize, PlanError};
+use pyo3::prelude::*;
+
+use crate::errors::{plan_error, size_error};
+
+/// Blocks of a chunk at most. Far more than is of use, and their bytes can still be counted.
+const MOST_BLOCKS: usize = 64 * 1024;
+
+const PLATFORMS: [(&str, Platform); 2] = [("native", Platform::native()), ("portable", Platform::Portable)];
+
+/// A setting: what the user calls it, and its value.
+type Setting<T> = Option<(String, T)>;
+
+/// How a plan is run.
+#[pyclass(frozen, module = "penstock._penstock")]
+pub struct RunOptions {
+    pub(crate) inner: Inner,
+}
+
+fn chosen<T: Copy>(
+    py: Python<'_>,
+    setting: Setting<String>,
+    names: &[(&'static str, T)],
+) -> PyResult<Option<T>> {
+    let choice = setting.map(|(named, text)| choose(&named, &text, names)).transpose();
+    choice.map_err(|error| plan_error(py, error))
+}
+
+/// Digits in groups of three.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).expect("digits are text"))
+        .collect();
+    groups.join(",")
+}
+
+fn count(
+    py: Python<'_>,
+    setting: Setting<Bound<'_, PyAny>>,
+    what: &str,
+    most: usize,
+) -> PyResult<Option<usize>> {
+    let Some((named, value)) = setting else { return Ok(None) };
+    // Whatever does not fit is out of range too.
+    match value.extract::<usize>().ok().filter(|count| (1..=most).contains(count)) {
+        Some(count) => Ok(Some(count)),
+        None => {
+            let text = format!("{named} is from 1 to {} {what}, not {value}", grouped(most));
+            Err(plan_error(py, PlanError::Invalid(text)))
+        }
+    }
+}
+
+fn size(py: Python<'_>, setting: Setting<String>) -> PyResult<Option<usize>> {
+    let Some((named, text)) = setting else { return Ok(None) };
+    let ByteSize(bytes) = text.parse().map_err(|error| size_error(py, &named, &error))?;
+    Ok(Some(usize::try_from(bytes).unwrap_or(usize::MAX)))
+}
+
+#[pymethods]
+impl RunOptions {
+    #[new]
+    #[pyo3(signature = (*, memory=None, chain=None, budget=None, block_rows=None, chunk_blocks=None, platform=None))]
+    fn new(
+        py: Python<'_>,
+        memory: Setting<String>,
+        chain: Setting<String>,
+        budget: Setting<String>,
+        block_rows: Setting<Bound<'_, PyAny>>,
+        chunk_blocks: Setting<Bound<'_, PyAny>>,
+        platform: Setting<String>,
+    ) -> PyResult<Self> {
+        let usual = Inner::default();
+        let mut inner = Inner {
+            memory: chosen(py, memory, &MemoryKind::NAMES)?.unwrap_or(usual.memory),
+            chain: chosen(py, chain, &Chaining::NAMES)?.unwrap_or(usual.chain),
+            budget_bytes: size(py, budget)?,
+            platform: chosen(py, platform, &PLATFORMS)?,
+            ..usual
+        };
+        inner.shape.block_rows = count(py, block_rows, "rows", MOST_ROWS)?;
+        inner.shape.chunk_blocks = count(py, chunk_blocks, "blocks", MOST_BLOCKS)?;
+        Ok(Self { inner })
+    }
+}
