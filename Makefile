@@ -35,7 +35,7 @@ PHASE := scripts/phase.sh
 help: ## print this list
 	@awk 'BEGIN { FS = ":.*## "; print "make COMMAND" } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	  /^[a-z-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: tools-spark install ## generate 5 million rows with Spark, run the engine, check every result row with Spark
@@ -51,7 +51,7 @@ bench: tools environment ## run the benchmarks
 
 ##@ Check
 .PHONY: test
-test: tools-all environment format-check lint-python lint-rust test-rust loom test-python test-spark test-wheel ## run every check and every test
+test: tools-all environment format-check lint-python lint-rust test-rust loom test-python test-configurations test-spark test-wheel ## run every check and every test
 	@printf '\nAll checks and tests passed.\n'
 
 .PHONY: check
@@ -67,11 +67,20 @@ test-rust: tools environment ## unit and integration tests of the crates
 .PHONY: loom
 loom: tools environment ## model-check the lock-free code with loom
 	@$(PHASE) "Loom" scripts/loom.sh
+	@$(PHASE) "Loom, weakened" scripts/loom-weakened.sh
+
+.PHONY: sanitize
+sanitize: tools environment ## run the crates with unsafe code under AddressSanitizer and ThreadSanitizer
+	@$(PHASE) "Sanitizers" scripts/sanitize.sh
 
 .PHONY: test-python
 test-python: tools install ## Python tests, stubs against the binary, doctests, README and examples
 	@$(PHASE) "Stubs against the binary" $(PYTHON) -m mypy.stubtest penstock._penstock
 	@$(PHASE) "Python tests" $(PYTHON) -m pytest tests --ignore=tests/spark --ignore=tests/house/test_wheel.py
+
+.PHONY: test-configurations
+test-configurations: tools install ## the Python tests of behaviour again, with other blocks, chains and memory
+	@$(PHASE) "Other configurations" scripts/test-configurations.sh
 
 .PHONY: test-spark
 test-spark: tools-spark install ## compare the engine with Spark's own answer

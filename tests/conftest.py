@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from reference.sizes import SMALLER
+
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 settings.register_profile(
     "ci",
-    max_examples=300,
+    max_examples=300 // SMALLER,
     derandomize=True,
     deadline=None,
     print_blob=True,

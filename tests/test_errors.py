@@ -27,12 +27,14 @@ CLASSES: dict[type[Exception], tuple[type[Exception], ...]] = {
     ps.MissingTimeColumnError: (ps.PlanError,),
     ps.UnsupportedTypeError: (ps.PlanError,),
     ps.DurationError: (ps.PlanError,),
+    ps.SizeError: (ps.PlanError, ValueError),
     ps.DataError: (ps.PenstockError, ValueError),
     ps.SchemaMismatchError: (ps.DataError,),
     ps.NullTimeError: (ps.DataError,),
     ps.StreamConsumedError: (ps.DataError,),
     ps.InputError: (ps.DataError,),
     ps.ComputeError: (ps.PenstockError, ArithmeticError),
+    ps.MemoryLimitExceeded: (ps.PenstockError, MemoryError),
     ps.EngineError: (ps.PenstockError, RuntimeError),
 }
 

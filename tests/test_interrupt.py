@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from reference.sizes import SMALLER
 
 HANG_SECONDS = 10.0
 
@@ -183,7 +184,7 @@ def test_other_threads_make_progress_during_a_run() -> None:
     The run is one call into the engine. With a switch interval far longer than the run, the counting thread
     gets the interpreter only if the engine gives it away.
     """
-    rows = 2_000_000
+    rows = 2_000_000 // SMALLER
     values = pa.array(range(rows), pa.int64())
     table = pa.table({"t": values, "k": values})
     query = ps.stream(table.schema, time="t").window(ps.tumbling(1000), by="k").agg(n=ps.count())

@@ -15,9 +15,10 @@ from reference import engine, plans
 from reference.compare import assert_same_rows
 from reference.expressions import Binary, Column, Expression, Literal, Unary
 from reference.plans import Agg, Filter, Lookup, Plan, Row, Select, Source, Step, Window, WithColumns
+from reference.sizes import SMALLER
 from reference.types import BOOL, FLOAT64, INT32, INT64, STRING, Value
 
-ROWS = 12_000
+ROWS = 12_000 // SMALLER
 COLUMNS = (
     ("id", INT64), ("t", INT64), ("k", INT64), ("name", STRING), ("x", INT32), ("f", FLOAT64), ("flag", BOOL),
 )  # fmt: skip

@@ -1,15 +1,17 @@
 """The errors and warnings of Penstock.
 
-Everything the engine raises on its own account is a `PenstockError`. There are four families, by who can put
+Everything the engine raises on its own account is a `PenstockError`. There are five families, by who can put
 it right:
 
-* `PlanError`: the pipeline is wrong. Raised while it is built, before any row is read.
+* `PlanError`: the pipeline, or an option to run it with, is wrong. Raised before any row is read.
 * `DataError`: the input does not fit the pipeline. Raised while it runs.
 * `ComputeError`: a row on which an expression has no answer. Raised while it runs.
+* `MemoryLimitExceeded`: the pipeline does not fit its budget. Raised as it starts, or while it runs.
 * `EngineError`: Penstock is wrong.
 
-An argument of the wrong Python type is a plain `TypeError`, and an exception raised by your own iterator
-comes back as itself. All classes can be pickled with their fields, so they survive the way back from another
+An argument of the wrong Python type is a plain `TypeError`. When the operating system refuses memory or a
+thread, that is a plain `MemoryError` or `OSError`. An exception raised by your own iterator comes back as
+itself. All classes can be pickled with their fields, so they survive the way back from another
 process.
 """
 
@@ -22,11 +24,13 @@ __all__ = [
     "EngineError",
     "InputError",
     "LateRowsWarning",
+    "MemoryLimitExceeded",
     "MissingTimeColumnError",
     "NullTimeError",
     "PenstockError",
     "PlanError",
     "SchemaMismatchError",
+    "SizeError",
     "StreamConsumedError",
     "TypeMismatchError",
     "UnknownColumnError",
@@ -48,7 +52,7 @@ class PenstockError(Exception):
 
 
 class PlanError(PenstockError, ValueError):
-    """A pipeline that cannot be built. Change the call that raised it; no row has been read yet.
+    """A pipeline that cannot be built, or run that way. Change the call that raised it; no row is read yet.
 
     Example:
         >>> import penstock as ps
@@ -146,6 +150,19 @@ class DurationError(PlanError):
         ...     ps.stream({"at": "timestamp[ms]"}, time="at", delay="two seconds")
         ... except ps.DurationError as error:
         ...     print("two seconds" in str(error))
+        True
+    """
+
+
+class SizeError(PlanError):
+    """An amount of memory that cannot be used. Write "256MiB", "1.5GB", or a whole number of bytes.
+
+    Example:
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"price": "float64"}).run([], budget="64M")
+        ... except ps.SizeError as error:
+        ...     print('did you mean "MB"?' in str(error))
         True
     """
 
@@ -257,6 +274,56 @@ class ComputeError(PenstockError, ArithmeticError):
         ...     print("no answer for some row")
         no answer for some row
     """
+
+
+class MemoryLimitExceeded(PenstockError, MemoryError):  # noqa: N818 - it names a limit, as the budget's words do
+    """A pipeline that needs more memory than its budget. Raise `budget=`, or make the pipeline hold less.
+
+    It is raised as a run starts, when there is no room for the first rows and the lookup tables, and during a
+    run, when the windows that are open at a time hold too many keys. The rows on their way from operator to
+    operator never raise it, whatever their number, nor do the rows of the result.
+
+    Attributes:
+        needed_bytes: How many bytes were asked for.
+        used_bytes: How many were in use when they were asked for.
+        budget_bytes: How many there may be.
+        operator: The operator whose state has grown, or None as a run starts.
+        state_bytes: How many bytes that state has come to, or None as a run starts.
+
+    Example:
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"price": "float64"}).run([], budget="1KiB")
+        ... except ps.MemoryLimitExceeded as error:
+        ...     print(error.budget_bytes, error.operator)
+        1024 None
+    """
+
+    needed_bytes: int
+    used_bytes: int
+    budget_bytes: int
+    operator: str | None
+    state_bytes: int | None
+
+    def __init__(
+        self,
+        message: str,
+        needed_bytes: int,
+        used_bytes: int,
+        budget_bytes: int,
+        operator: str | None = None,
+        state_bytes: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.needed_bytes = needed_bytes
+        self.used_bytes = used_bytes
+        self.budget_bytes = budget_bytes
+        self.operator = operator
+        self.state_bytes = state_bytes
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (str(self), self.needed_bytes, self.used_bytes, self.budget_bytes)
+        return type(self), (*fields, self.operator, self.state_bytes), self.__dict__
 
 
 class EngineError(PenstockError, RuntimeError):

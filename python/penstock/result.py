@@ -241,13 +241,42 @@ class Result(Frozen):
         """
         return self._output.seconds
 
+    @property
+    def memory(self) -> dict[str, int]:
+        """What memory came to, as it stood when the run had ended and its streams were gone.
+
+        * `budget_bytes`: How much there might be, as `budget=` said.
+        * `peak_used_bytes`, `used_bytes`: How much of it was in use at most, and at the end. It is made up of
+          chunks of rows on their way from operator to operator, of `pinned_bytes` and of `state_bytes`.
+        * `pinned_bytes`: Text of the input that those rows point into instead of copying it.
+        * `state_bytes`: What windows and lookup tables hold.
+        * `exported_bytes`: What the rows of this result take, as far as they are handed out without a copy.
+          It is no part of `used_bytes`: keep as many results as you like. It goes back to the system when the
+          result, and whatever was made of it without a copy, is gone.
+        * `chunks_live`, `chunks_spare`, `chunks_pooled`, `chunks_exported`: Chunks in use, those of them that
+          wait for their turn, those that wait for anybody, and those behind `exported_bytes`.
+        * `chunks_requested`, `background_allocations`: Chunks that were asked for ahead of need, and those
+          that were made ready in the background.
+        * `inline_allocations`: Chunks that an operator had to wait for. A run that goes on steadily has none.
+        * `recycles`, `trims`: Chunks that were used again, and those that went back to the system.
+        * `backpressure_ns`: How long operators waited for memory, in nanoseconds.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> result = ps.stream({"price": "int64"}).run(pa.table({"price": [1, 2]}), budget="8MiB")
+            >>> result.memory["budget_bytes"], result.memory["inline_allocations"]
+            (8388608, 0)
+        """
+        return self._output.memory
+
     def metrics(self) -> dict[str, Any]:
         """All counters of the run.
 
         Returns:
             `rows_in`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_out`, `batches_in`, `late_by`
-            (a whole number in units of the time column, or None), `seconds`, and `operators`: a dictionary
-            for each operator, with `name`, `rows_in`, `rows_out` and `seconds`.
+            (a whole number in units of the time column, or None), `seconds`, `operators`: a dictionary for
+            each operator, with `name`, `rows_in`, `rows_out` and `seconds`, and `memory`: that of `memory`.
 
         Example:
             >>> import pyarrow as pa
@@ -268,6 +297,7 @@ class Result(Frozen):
             "late_by": output.late_by,
             "seconds": output.seconds,
             "operators": output.operators,
+            "memory": output.memory,
         }
 
     def __len__(self) -> int:

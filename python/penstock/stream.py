@@ -19,6 +19,7 @@ from penstock.aggregates import Aggregate
 from penstock.durations import Duration, normalise_duration
 from penstock.exceptions import LateRowsWarning, MissingTimeColumnError
 from penstock.expr import Expr, Value
+from penstock.options import Chain, Memory, Size, read_options
 from penstock.protocols import ArrowData, ArrowSchema
 from penstock.result import Result
 from penstock.sources import open_source
@@ -273,13 +274,35 @@ class Stream(Frozen):
         self._plan.check_window(window.size, [key._native for key in keys])
         return WindowedStream(self, window, keys)
 
-    def run(self, data: ArrowData) -> Result:
+    def run(
+        self,
+        data: ArrowData,
+        *,
+        memory: Memory | None = None,
+        chain: Chain | None = None,
+        budget: Size | None = None,
+        block_rows: int | None = None,
+        chunk_blocks: int | None = None,
+    ) -> Result:
         """Runs the pipeline over data, to its end.
+
+        The options are there for experiments, and for machines with little memory. Their defaults are right
+        for nearly everybody, and none of them changes the answer. Each can also be set by a variable of the
+        environment; `penstock.options` has the list.
 
         Args:
             data: The rows: anything that speaks the Arrow PyCapsule protocol (pyarrow, pandas, polars, ...),
                 or an iterable of such objects, which is read as it goes. Columns are found by name; others
                 are ignored.
+            memory: How rows go from task to task: in "blocks" of columns (the default), or one by one through
+                a "queue", which is slow, and there to be compared with.
+            chain: Which operators make up a task: "auto" (the default) puts together what can run without a
+                pause, "off" makes each a task of its own.
+            budget: The most memory that the run may take for rows on their way and for windows and lookup
+                tables: a size such as "256MiB", or a whole number of bytes. The default is half of the
+                machine's memory. The rows of the result are yours and do not count.
+            block_rows: Rows per block, from 1 to 65,536. By default a block fits well into the cache.
+            chunk_blocks: Blocks per chunk, the piece in which memory is had, from 1 to 65,536.
 
         Returns:
             The output rows and the counters.
@@ -287,7 +310,10 @@ class Stream(Frozen):
         Raises:
             DataError: The data does not fit the pipeline; the subclasses say how.
             ComputeError: An expression has no answer for some row.
-            TypeError: This is not Arrow data.
+            MemoryLimitExceeded: The pipeline needs more memory than its budget.
+            PlanError: An option, or its variable, has a value that it cannot have; no row has been read.
+            SizeError: The budget is not a size.
+            TypeError: This is not Arrow data, or an option is of the wrong kind.
 
         Warns:
             LateRowsWarning: Rows came after their window had closed.
@@ -296,10 +322,13 @@ class Stream(Frozen):
             >>> import pyarrow as pa
             >>> import penstock as ps
             >>> batches = (pa.record_batch({"price": [n, n + 1]}) for n in (1, 3))
-            >>> ps.stream({"price": "int64"}).run(batches).rows_in
+            >>> ps.stream({"price": "int64"}).run(batches, budget="64MiB").rows_in
             4
         """
-        output = self._plan.run(open_source(data, "data"))
+        options = read_options(
+            memory=memory, chain=chain, budget=budget, block_rows=block_rows, chunk_blocks=chunk_blocks
+        )
+        output = self._plan.run(open_source(data, "data"), options)
         if output.rows_late:
             warnings.warn(_late_rows(output), LateRowsWarning, stacklevel=2)
         return Result(output)

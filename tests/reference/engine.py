@@ -138,11 +138,11 @@ def rows_of(result: Any) -> list[dict[str, Value]]:
     return [{name: values[i] for name, values in columns.items()} for i in range(table.num_rows)]
 
 
-def run_quietly(stream: ps.Stream, data: Any) -> ps.Result:
+def run_quietly(stream: ps.Stream, data: Any, **options: Any) -> ps.Result:
     """Runs without the warning about late rows, for tests that read the counts instead."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ps.LateRowsWarning)
-        return stream.run(data)
+        return stream.run(data, **options)
 
 
 def assert_nothing_lost(result: ps.Result) -> Mapping[str, object]:

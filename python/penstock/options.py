@@ -1,0 +1,123 @@
+"""How a pipeline is run, where it leaves that open. The defaults are right for nearly everybody.
+
+None of the options changes the answer. Each option of `Stream.run` can also be set for all runs of a process,
+by a variable of the environment. An argument wins over its variable, and an empty variable counts as not set.
+
+| option | variable | what it is |
+| --- | --- | --- |
+| `memory` | `PENSTOCK_MEMORY` | how rows go from task to task: "blocks" or "queue" |
+| `chain` | `PENSTOCK_CHAIN` | which operators make up a task: "auto" or "off" |
+| `budget` | `PENSTOCK_BUDGET` | the most memory that a run may take: bytes, or a size such as "256MiB" |
+| `block_rows` | `PENSTOCK_BLOCK_ROWS` | rows per block |
+| `chunk_blocks` | `PENSTOCK_CHUNK_BLOCKS` | blocks per chunk |
+| | `PENSTOCK_PLATFORM` | where memory comes from: "native", or "portable" for the standard allocator |
+
+Names and sizes are the engine's affair (its errors are `PlanError` and `SizeError`); here only the Python
+types are sorted out, and what the environment says.
+"""
+
+import operator
+import os
+from collections.abc import Callable
+from typing import Literal, TypeAlias, TypeVar
+
+from penstock import _penstock
+from penstock.exceptions import PlanError
+
+__all__ = ["Chain", "Memory", "Size", "read_options"]
+
+Memory: TypeAlias = Literal["blocks", "queue"]
+Chain: TypeAlias = Literal["auto", "off"]
+Size: TypeAlias = str | int
+
+_T = TypeVar("_T")
+# What the user knows a setting by, for error messages, and its value.
+_Setting: TypeAlias = tuple[str, _T] | None
+
+
+def read_options(
+    *,
+    memory: Memory | None = None,
+    chain: Chain | None = None,
+    budget: Size | None = None,
+    block_rows: int | None = None,
+    chunk_blocks: int | None = None,
+) -> _penstock.RunOptions:
+    """Makes what the engine reads of the options of `Stream.run` and of the environment.
+
+    Args:
+        memory: How rows go from task to task.
+        chain: Which operators make up a task.
+        budget: The most memory that a run may take.
+        block_rows: Rows per block.
+        chunk_blocks: Blocks per chunk.
+
+    Returns:
+        The options, checked.
+
+    Raises:
+        PlanError: A value is not one of those there are.
+        SizeError: The budget is not a size.
+        TypeError: An argument is of the wrong kind.
+
+    Example:
+        >>> import penstock as ps
+        >>> from penstock.options import read_options
+        >>> try:
+        ...     read_options(memory="block")
+        ... except ps.PlanError as error:
+        ...     print(error)
+        memory is "blocks" or "queue", not "block"; did you mean "blocks"?
+    """
+    return _penstock.RunOptions(
+        memory=_setting("memory", memory, _name),
+        chain=_setting("chain", chain, _name),
+        budget=_setting("budget", budget, _size),
+        block_rows=_setting("block_rows", block_rows, _count, _digits),
+        chunk_blocks=_setting("chunk_blocks", chunk_blocks, _count, _digits),
+        platform=_setting("platform", None, _name),
+    )
+
+
+def _setting(
+    option: str,
+    argument: object,
+    read: Callable[[str, object], _T],
+    read_text: Callable[[str, str], _T] | None = None,
+) -> _Setting[_T]:
+    """The argument, or what the variable says, with the name of the one that it came from."""
+    if argument is not None:
+        return option, read(option, argument)
+    variable = f"PENSTOCK_{option.upper()}"
+    text = os.environ.get(variable, "").strip()
+    return (variable, (read_text or read)(variable, text)) if text else None
+
+
+def _name(option: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{option} takes a name, not {type(value).__name__} {value!r}")
+    return value
+
+
+def _size(option: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bool) and hasattr(value, "__index__"):
+        return str(operator.index(value))
+    raise TypeError(
+        f'{option} takes a size such as "256MiB", or a whole number of bytes, not {type(value).__name__} '
+        f"{value!r}"
+    )
+
+
+def _count(option: str, value: object) -> int:
+    if not isinstance(value, bool) and hasattr(value, "__index__"):
+        return operator.index(value)
+    raise TypeError(f"{option} takes a whole number, not {type(value).__name__} {value!r}")
+
+
+def _digits(variable: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise PlanError(f'{variable} is a whole number, not "{text}"') from None
