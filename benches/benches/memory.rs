@@ -1,7 +1,7 @@
 //! Rows between two tasks: the block log beside a channel, a row queue and `memcpy`, in one run.
 //!
 //! `cargo bench -p penstock-benches --bench memory`, with the parts that are wanted behind `--`: `threads`, `turns`,
-//! `steady`, `work`; all of them by default. `sweep` runs only when it is named.
+//! `steady`, `work`; all of them by default. `caps` and `sweep` run only when they are named.
 //!
 //! - `threads`: from one thread to another. A log is to pass 10 times the rows of a channel, and 60 % of those that
 //!   one thread copies without handing them to anybody.
@@ -10,6 +10,7 @@
 //!   the process with an error when it does.
 //! - `work`: what a scheduler pays for looking at a thousand logs. At most 5 µs for all.
 //!
+//! - `caps`: how far a writer may run ahead of its reader, from thread to thread.
 //! - `sweep`: rows per block, blocks per chunk and bytes per row against each other, in at most 3 minutes. Goes to the
 //!   file that `PENSTOCK_BENCH_SWEEP` names (`target/memory-sweep.csv`); `scripts/plot_sweep.py` draws it.
 //!
@@ -41,6 +42,7 @@ const CHANNEL_ROWS: usize = 1_024;
 /// More than the caches of any machine that this runs on.
 const BEYOND_CACHES_BYTES: usize = 512 << 20;
 const LOGS: usize = 1_000;
+const CAPS_MIB: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
 type Row = [i64; COLUMNS];
 
@@ -151,6 +153,23 @@ fn print_comparison(title: &str, rows: u64, rounds: usize, threads: bool) {
         times(4) * 100.0,
         times(6) * 100.0
     );
+}
+
+/// The same log with different caps. Its writer is the faster side, so it runs as far ahead as it may.
+fn compare_caps(rows: u64, rounds: usize) -> Report {
+    let open = |mib: usize| {
+        let options = Options { log_cap_bytes: mib << 20, ..Options::default() };
+        let coordinator = Coordinator::new(options).expect("a thread can be started");
+        (mib, link(MemoryKind::Blocks, &coordinator))
+    };
+    let source = &source(&coordinator());
+    let mut links: Vec<(usize, Link)> = CAPS_MIB.into_iter().map(open).collect();
+    let mut comparison = Comparison::new(rows).rounds(rounds);
+    for (mib, link) in &mut links {
+        comparison =
+            comparison.contender(format!("{mib} MiB"), move || link.pass_between_threads(source, rows));
+    }
+    comparison.run()
 }
 
 /// Minor page faults of this process so far; `None` where the system does not say.
@@ -268,6 +287,10 @@ fn main() -> ExitCode {
     }
     if wanted("work") {
         measure_work();
+    }
+    if named.iter().any(|name| name == "caps") {
+        println!("\nCaps of a log, from thread to thread: {rows} rows of 64 bytes, {rounds} rounds");
+        print!("{}", compare_caps(rows, rounds));
     }
     if named.iter().any(|name| name == "sweep")
         && let Err(error) = run_sweep()

@@ -1,4 +1,4 @@
-//! Readers that do nothing for a minute: writers are held back, memory stays within the budget, and then every row
+//! Readers that do nothing for a while: writers are held back, memory stays within the budget, and then every row
 //! arrives.
 //!
 //! A binary of its own, so that its resident size is that of this one test.
@@ -135,7 +135,7 @@ fn read(kind: Kind, mut reader: LogReader, gate: &Gate) -> u64 {
 
 #[test]
 fn memory_is_bounded_while_readers_stall_and_then_every_row_arrives() {
-    let stall = Duration::from_secs(setting("PENSTOCK_STALL_SECONDS", 60));
+    let stall = Duration::from_secs(setting("PENSTOCK_STALL_SECONDS", 15));
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
     // Several that pin payload: the budget is there for all logs together.
     let kinds = [[Kind::Numbers; 2], [Kind::Shared; 2], [Kind::Shared; 2], [Kind::Copied; 2]].concat();

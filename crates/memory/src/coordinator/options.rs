@@ -4,7 +4,9 @@ use crate::platform::Platform;
 
 /// The budget where the machine does not say how much memory it has.
 const DEFAULT_BUDGET_BYTES: usize = 2 << 30;
-const DEFAULT_LOG_CAP_BYTES: usize = 64 << 20;
+/// How far a writer may run ahead of its readers: as long as rows stay in the cache that cores share, a longer log only
+/// adds delay. From `cargo bench -p penstock-benches --bench memory -- caps`: flat between 4 and 16 MiB.
+const DEFAULT_LOG_CAP_BYTES: usize = 8 << 20;
 
 /// What a coordinator is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
