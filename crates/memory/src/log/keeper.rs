@@ -205,7 +205,8 @@ impl Keeper {
         }
         let behind = core.chunks() > IDLE_CHUNKS;
         let class = if self.last < self.working || behind { self.last + 1 } else { self.last };
-        for class in [class.min(self.shapes.last()), self.last, 0] {
+        // The largest that the cap and the budget have room for.
+        for class in (0..=class.min(self.shapes.last())).rev() {
             let bytes = self.shapes.bytes(class);
             if self.account.try_grow(bytes) {
                 if self.order.ask(bytes) {
