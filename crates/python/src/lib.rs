@@ -5,6 +5,7 @@
 
 mod errors;
 mod expr;
+mod foreign;
 mod literal;
 mod options;
 mod output;

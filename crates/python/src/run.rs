@@ -16,9 +16,11 @@ use penstock_engine::job::Pushed;
 use penstock_engine::{Feed, Job, Pipeline, Plan, RunOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
 use crate::errors::{consumed_error, input_error, run_error, start_error, system_error};
+use crate::foreign;
 use crate::output::Output;
 
 /// How long the calling thread goes without a look at signals.
@@ -124,7 +126,9 @@ fn push_arrow(
     data: &Bound<'_, PyAny>,
 ) -> PyResult<Result<(Feed, Fed), Feed>> {
     if has(data, "__arrow_c_array__") {
-        let batch = data.extract::<PyRecordBatch>()?.into_inner();
+        let capsules = foreign::call(&data.getattr("__arrow_c_array__")?)?;
+        let (schema, array) = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>()?;
+        let batch = PyRecordBatch::from_arrow_pycapsule(&schema, &array)?.into_inner();
         let fed = push(py, &mut feed, batch)?;
         return Ok(Ok((feed, fed)));
     }
@@ -142,7 +146,8 @@ fn feed_all(py: Python<'_>, feed: Feed, data: &Bound<'_, PyAny>) -> PyResult<()>
         Ok(_) => return Ok(()),
         Err(feed) => feed,
     };
-    for item in data.try_iter()? {
+    let items = data.try_iter()?;
+    while let Some(item) = foreign::next(&items) {
         py.check_signals()?;
         let item = item?;
         match push_arrow(py, feed, &item)? {

@@ -1,0 +1,56 @@
+//! Calls that run Python code, on a thread that the interpreter may end.
+//!
+//! When the interpreter shuts down, Python up to 3.13 ends every other thread that wants to run Python code by unwinding
+//! its stack, wherever it stands. Rust frames cannot be unwound so: the process would abort. These calls stop the
+//! thread instead, for the moment that the process still has.
+//!
+//! F1. A call that may be unwound is declared as such ("C-unwind"), and its guard is alive exactly while it runs.
+
+use std::thread;
+
+use pyo3::ffi::PyObject;
+use pyo3::prelude::*;
+use pyo3::types::PyIterator;
+
+unsafe extern "C-unwind" {
+    fn PyIter_Next(iterator: *mut PyObject) -> *mut PyObject;
+    fn PyObject_CallNoArgs(callable: *mut PyObject) -> *mut PyObject;
+}
+
+/// Lets nothing unwind past it.
+struct StayHere;
+
+impl Drop for StayHere {
+    fn drop(&mut self) {
+        loop {
+            thread::park();
+        }
+    }
+}
+
+/// The object that a call gave, or the exception that it left; `None` when it left neither.
+fn given<'py>(py: Python<'py>, object: *mut PyObject) -> Option<PyResult<Bound<'py, PyAny>>> {
+    if object.is_null() {
+        return PyErr::take(py).map(Err);
+    }
+    // SAFETY: the calls below give a new reference, or null, which was ruled out.
+    Some(Ok(unsafe { Bound::from_owned_ptr(py, object) }))
+}
+
+/// The next object of an iterator.
+pub(crate) fn next<'py>(iterator: &Bound<'py, PyIterator>) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let guard = StayHere;
+    // SAFETY: the pointer is an iterator's, alive for as long as it is borrowed, and the interpreter is held.
+    let object = unsafe { PyIter_Next(iterator.as_ptr()) };
+    std::mem::forget(guard);
+    given(iterator.py(), object)
+}
+
+/// What a callable returns.
+pub(crate) fn call<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let guard = StayHere;
+    // SAFETY: the pointer is an object's, alive for as long as it is borrowed, and the interpreter is held.
+    let object = unsafe { PyObject_CallNoArgs(callable.as_ptr()) };
+    std::mem::forget(guard);
+    given(callable.py(), object).unwrap_or_else(|| Ok(callable.py().None().into_bound(callable.py())))
+}
