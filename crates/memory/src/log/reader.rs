@@ -50,11 +50,6 @@ impl Lease {
         self.column(column).valid.is_some_and(|mask| mask.contains(&0))
     }
 
-    /// Whether these are all rows of a block.
-    pub fn is_whole_block(&self) -> bool {
-        self.rows() == self.chunk.shape().block.rows
-    }
-
     /// Whether these rows reach to the end of their block: no more will come to stand behind them there.
     pub fn ends_block(&self) -> bool {
         self.span.end() == self.chunk.shape().block.rows

@@ -84,7 +84,7 @@ pub fn read_whole(reader: &mut LogReader, behind: u64, take: &mut impl FnMut(&Le
     }
     while let Taken::Rows(lease) = reader.peek(usize::MAX) {
         let count = lease.rows();
-        if !lease.is_whole_block() && reader.pending() == count as u64 {
+        if !lease.ends_block() && reader.pending() == count as u64 {
             break;
         }
         take(&lease);
