@@ -51,7 +51,7 @@ bench: tools environment ## run the benchmarks
 
 ##@ Check
 .PHONY: test
-test: tools-all environment format-check lint-python lint-rust test-rust loom test-python test-configurations test-spark test-wheel ## run every check and every test
+test: tools-all environment format-check lint-python lint-rust test-rust loom shuttle test-python test-configurations test-spark test-wheel ## run every check and every test
 	@printf '\nAll checks and tests passed.\n'
 
 .PHONY: check
@@ -68,6 +68,10 @@ test-rust: tools environment ## unit and integration tests of the crates
 loom: tools environment ## model-check the lock-free code with loom
 	@$(PHASE) "Loom" scripts/loom.sh
 	@$(PHASE) "Loom, weakened" scripts/loom-weakened.sh
+
+.PHONY: shuttle
+shuttle: tools environment ## run the workers of the scheduler under random schedules, and show that they can fail
+	@$(PHASE) "Shuttle" scripts/shuttle.sh
 
 .PHONY: sanitize
 sanitize: tools environment ## run the crates with unsafe code under AddressSanitizer and ThreadSanitizer

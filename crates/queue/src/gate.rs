@@ -80,7 +80,7 @@ impl Gate {
         self.take_signal()
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     fn sleep<'a>(&self, guard: MutexGuard<'a, ()>, timeout: Duration) -> MutexGuard<'a, ()> {
         let still = |_: &mut ()| self.state.load(Ordering::Acquire) == WAITING;
         match self.woken.wait_timeout_while(guard, timeout, still) {
@@ -89,8 +89,8 @@ impl Gate {
         }
     }
 
-    /// Under loom a sleep has no time-out: a wake-up that gets lost is a deadlock that loom reports.
-    #[cfg(loom)]
+    /// In a model check a sleep has no time-out: a wake-up that gets lost is a deadlock that is reported.
+    #[cfg(any(loom, shuttle))]
     fn sleep<'a>(&self, mut guard: MutexGuard<'a, ()>, _timeout: Duration) -> MutexGuard<'a, ()> {
         while self.state.load(Ordering::Acquire) == WAITING {
             guard = self.woken.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -1,27 +1,33 @@
 //! A bounded queue from one producer to one consumer.
 //!
-//! Positions are absolute and only grow; a slot is `position % capacity`.
+//! Positions are absolute and only grow; value number `n` stands in slot `n & mask`.
 //!
 //! Q1. The producer alone writes `tail`, the consumer alone writes `head`; `head <= tail <= head + capacity`.
 //! Q2. Slots in `head..tail` hold values and belong to the consumer; the others are empty and belong
 //!     to the producer. A slot changes hands by the Release store of the position that covers it and
-//!     the Acquire load that sees it.
-//! Q3. `closed` says that one side is gone. The producer's values stay readable after it left.
+//!     the Acquire load that sees it. One store may cover any number of slots.
+//! Q3. `producer_gone` and `consumer_gone` say that a side is gone. The producer's values stay readable after it left.
+//!
+//! [`frames`] is made of such queues: rows of words, with what stands between them and what they keep alive.
+
+mod batch;
+mod ends;
+pub mod frames;
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use crossbeam_utils::CachePadded;
-
+use self::ends::Ends;
 use crate::gate::Gate;
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell, ordering, planted};
+use crate::sync::{Arc, UnsafeCell, planted};
+
+pub use self::batch::{Batch, Taken};
 
 struct Shared<T> {
+    /// Apart, so that whoever only counts keeps no values alive.
+    ends: Arc<Ends>,
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    head: CachePadded<AtomicUsize>,
-    tail: CachePadded<AtomicUsize>,
-    producer_gone: AtomicBool,
-    consumer_gone: AtomicBool,
+    capacity: usize,
     /// The consumer waits here for values, the producer for room.
     values: Gate,
     room: Gate,
@@ -30,22 +36,27 @@ struct Shared<T> {
 // SAFETY: Q2 gives every slot one owner at a time, and hands it over with Release and Acquire; a
 // value moves from the producer's thread to the consumer's, hence `T: Send`.
 unsafe impl<T: Send> Send for Shared<T> {}
-// SAFETY: as above; shared access goes through atomics and through slots with one owner.
+// SAFETY: as above; shared access goes through atomics and through slots with one owner. Who lets several threads
+// look at one value at once asks for `T: Sync` there.
 unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// The slot of value number `position`. There is a power of two of them, so that it is found without a division.
+    fn slot(&self, position: usize) -> &UnsafeCell<MaybeUninit<T>> {
+        &self.slots[position & (self.slots.len() - 1)]
+    }
+}
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
         // Both sides are gone, so the positions stand still.
-        let (mut head, tail) = (self.head.load(Ordering::Acquire), self.tail.load(Ordering::Acquire));
-        while head != tail {
-            let slot = &self.slots[head % self.slots.len()];
-            slot.with_mut(|slot| {
+        for position in self.ends.head()..self.ends.known_tail() {
+            self.slot(position).with_mut(|slot| {
                 // SAFETY: `&mut self` excludes every other access to the slot.
                 let slot = unsafe { &mut *slot };
                 // SAFETY: by Q2 a slot in head..tail holds a value, and nobody reads it after this.
                 unsafe { slot.assume_init_drop() };
             });
-            head += 1;
         }
     }
 }
@@ -54,7 +65,11 @@ impl<T> Drop for Shared<T> {
 pub struct Producer<T>(Arc<Shared<T>>);
 
 /// The side that pops.
-pub struct Consumer<T>(Arc<Shared<T>>);
+pub struct Consumer<T> {
+    shared: Arc<Shared<T>>,
+    /// The oldest value that was not popped; `head`, but for what a [`Taken`] has popped and not given back.
+    next: usize,
+}
 
 /// What a consumer found.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,72 +82,58 @@ pub enum Popped<T> {
     Closed,
 }
 
+/// Bytes of the slots of a queue that holds up to `capacity` values.
+pub const fn slot_bytes<T>(capacity: usize) -> usize {
+    capacity.next_power_of_two() * size_of::<T>()
+}
+
 /// A queue that holds up to `capacity` values.
 ///
 /// # Panics
 /// When `capacity` is zero.
 pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     assert!(capacity > 0, "a ring needs room for a value");
+    let slots = capacity.next_power_of_two();
     let shared = Arc::new(Shared {
-        slots: (0..capacity).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
-        head: CachePadded::new(AtomicUsize::new(0)),
-        tail: CachePadded::new(AtomicUsize::new(0)),
-        producer_gone: AtomicBool::new(false),
-        consumer_gone: AtomicBool::new(false),
+        ends: Arc::new(Ends::new()),
+        slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
+        capacity,
         values: Gate::new(),
         room: Gate::new(),
     });
-    (Producer(Arc::clone(&shared)), Consumer(shared))
+    (Producer(Arc::clone(&shared)), Consumer { shared, next: 0 })
 }
 
 impl<T> Producer<T> {
     /// Pushes a value, or gives it back when the queue is full or nobody will pop it.
     pub fn try_push(&mut self, value: T) -> Result<(), T> {
-        let shared = &*self.0;
-        let tail = shared.tail.load(Ordering::Relaxed); // Q1: our own position
-        // Acquire: pairs with the Release in `pop`. Whoever sees the new head sees the slot emptied.
-        let head = shared.head.load(ordering("ring.head.load", Ordering::Acquire));
-        if tail - head == shared.slots.len() || self.is_closed() {
+        if self.is_closed() {
             return Err(value);
         }
-        shared.slots[tail % shared.slots.len()].with_mut(|slot| {
-            // SAFETY: by Q2 the slot at `tail` is empty and belongs to this producer.
-            unsafe { (*slot).write(value) };
-        });
-        // Release: pairs with the Acquire in `pop`. Whoever sees the new tail sees the value.
-        shared.tail.store(tail + 1, ordering("ring.tail.store", Ordering::Release));
-        if !planted("ring.push.wake") {
-            shared.values.signal();
-        }
-        Ok(())
+        self.batch().push(value)
     }
 
     /// Sleeps until there may be room, or the consumer left, or `timeout` is over.
     pub fn wait_for_room(&self, timeout: Duration) {
-        let shared = &*self.0;
-        let full =
-            shared.tail.load(Ordering::Relaxed) - shared.head.load(Ordering::Acquire) == shared.slots.len();
-        if full && !self.is_closed() {
-            shared.room.wait(timeout);
+        if self.room() == 0 && !self.is_closed() {
+            self.0.room.wait(timeout);
         }
     }
 
     /// Values that can be pushed now; more, once the consumer goes on.
     pub fn room(&self) -> usize {
-        let shared = &*self.0;
-        shared.slots.len() - (shared.tail.load(Ordering::Relaxed) - shared.head.load(Ordering::Acquire))
+        self.0.ends.room(self.0.capacity)
     }
 
     /// Whether the consumer is gone.
     pub fn is_closed(&self) -> bool {
-        self.0.consumer_gone.load(Ordering::Acquire)
+        self.0.ends.is_consumer_gone()
     }
 }
 
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `pop`. Whoever sees this sees the last tail.
-        self.0.producer_gone.store(true, ordering("ring.producer_gone.store", Ordering::Release));
+        self.0.ends.leave_as_producer();
         if !planted("ring.producer_gone.wake") {
             self.0.values.signal();
         }
@@ -142,31 +143,23 @@ impl<T> Drop for Producer<T> {
 impl<T> Consumer<T> {
     /// Pops the oldest value.
     pub fn pop(&mut self) -> Popped<T> {
-        let shared = &*self.0;
         // Before the tail: once the producer is gone, the tail read afterwards is the last one.
-        let gone = shared.producer_gone.load(ordering("ring.producer_gone.load", Ordering::Acquire));
-        let head = shared.head.load(Ordering::Relaxed); // Q1: our own position
-        // Acquire: pairs with the Release in `try_push`.
-        if head == shared.tail.load(ordering("ring.tail.load", Ordering::Acquire)) {
-            return if gone { Popped::Closed } else { Popped::Empty };
+        let gone = self.shared.ends.is_producer_gone();
+        match self.take(1).next() {
+            Some(value) => Popped::Value(value),
+            None if gone => Popped::Closed,
+            None => Popped::Empty,
         }
-        let value = shared.slots[head % shared.slots.len()].with(|slot| {
-            // SAFETY: by Q2 the slot at `head` holds a value that belongs to this consumer.
-            let slot = unsafe { &*slot };
-            // SAFETY: the value is read once; the store below gives the slot back as empty.
-            unsafe { slot.assume_init_read() }
-        });
-        // Release: pairs with the Acquire in `try_push`.
-        shared.head.store(head + 1, ordering("ring.head.store", Ordering::Release));
-        if !planted("ring.pop.wake") {
-            shared.room.signal();
-        }
-        Popped::Value(value)
+    }
+
+    /// Number of the oldest value that waits, or of the next one to come.
+    pub fn position(&self) -> usize {
+        self.next
     }
 
     /// Values that wait.
     pub fn len(&self) -> usize {
-        self.0.tail.load(Ordering::Acquire) - self.0.head.load(Ordering::Relaxed)
+        self.shared.ends.known_tail() - self.next
     }
 
     /// Whether no value waits.
@@ -174,21 +167,43 @@ impl<T> Consumer<T> {
         self.len() == 0
     }
 
+    /// The positions alone, for whoever counts.
+    fn ends(&self) -> Arc<Ends> {
+        Arc::clone(&self.shared.ends)
+    }
+
     /// Sleeps until there may be a value, or the producer left, or `timeout` is over.
     pub fn wait_for_value(&self, timeout: Duration) {
-        let shared = &*self.0;
-        let empty = shared.head.load(Ordering::Relaxed) == shared.tail.load(Ordering::Acquire);
-        if empty && !shared.producer_gone.load(Ordering::Acquire) {
-            shared.values.wait(timeout);
+        if self.is_empty() && !self.shared.ends.is_producer_gone() {
+            self.shared.values.wait(timeout);
         }
+    }
+}
+
+impl<T: Sync> Consumer<T> {
+    /// Looks at value number `position` where it stands, if it waits.
+    pub fn see<R>(&self, position: usize, look: impl FnOnce(&T) -> R) -> Option<R> {
+        if !(self.next..self.shared.ends.known_tail()).contains(&position) {
+            return None;
+        }
+        let seen = self.shared.slot(position).with(|slot| {
+            // SAFETY: by Q2 the slot belongs to this consumer, whose calls that empty it take it exclusively; the
+            // others, from any thread, only look, as `T: Sync` allows.
+            let slot = unsafe { &*slot };
+            // SAFETY: by Q2 the slot holds a value.
+            look(unsafe { slot.assume_init_ref() })
+        });
+        Some(seen)
     }
 }
 
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
-        self.0.consumer_gone.store(true, Ordering::Release);
+        // What was popped is nobody's to drop, also when a `Taken` was forgotten.
+        self.shared.ends.release(self.next);
+        self.shared.ends.leave_as_consumer();
         if !planted("ring.consumer_gone.wake") {
-            self.0.room.signal();
+            self.shared.room.signal();
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The std/loom switch: everything shared between threads is made of these.
+//! The std/loom/shuttle switch: everything shared between threads is made of these.
 //!
-//! Under `--cfg loom` atomics, cells and locks are loom's, which tries every interleaving. So that a model
-//! check can be seen to fail, an ordering or a step may carry a name: [`ordering`] and [`planted`]. With
-//! `PENSTOCK_WEAKEN=name` in the environment, loom builds relax that ordering, or take that step out; every
-//! other build compiles both away.
+//! Under `--cfg loom` atomics, cells and locks are loom's, which tries every interleaving of a few steps. Under
+//! `--cfg shuttle` atomics and locks are shuttle's, which tries random interleavings of many steps, and takes every
+//! ordering for the strongest. So that a model check can be seen to fail, an ordering or a step may carry a name:
+//! [`ordering`] and [`planted`]. With `PENSTOCK_WEAKEN=name` in the environment, both builds relax that ordering, or
+//! take that step out; every other build compiles both away.
 
 #[cfg(loom)]
 pub use loom::{
@@ -12,34 +13,40 @@ pub use loom::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
-#[cfg(not(loom))]
+#[cfg(shuttle)]
+pub use shuttle::{
+    sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+};
+
+#[cfg(not(any(loom, shuttle)))]
 pub use std::{
     sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
 /// The ordering given, or `Relaxed` where a model check weakens the place of that name.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 #[inline(always)]
 pub const fn ordering(_place: &'static str, ordering: Ordering) -> Ordering {
     ordering
 }
 
 /// Whether a model check has taken out the step of that name: never in a real build.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 #[inline(always)]
 pub const fn planted(_place: &'static str) -> bool {
     false
 }
 
 /// The ordering given, or `Relaxed` where a model check weakens the place of that name.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub fn ordering(place: &'static str, ordering: Ordering) -> Ordering {
     if planted(place) { Ordering::Relaxed } else { ordering }
 }
 
 /// Whether a model check has taken out the step of that name.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub fn planted(place: &'static str) -> bool {
     static WEAKENED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     WEAKENED.get_or_init(|| std::env::var("PENSTOCK_WEAKEN").ok()).as_deref() == Some(place)

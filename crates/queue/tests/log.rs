@@ -48,7 +48,7 @@ fn rows_come_in_runs_that_lie_in_one_chunk() {
     writer.publish(2);
     assert_eq!(rows(&mut reader), (0, 0, 2, 0));
     writer.publish(2);
-    assert_eq!(rows(&mut reader), (0, 0, 2, 0), "the answer stays until it is consumed");
+    assert_eq!(rows(&mut reader), (0, 0, 3, 0), "what has come meanwhile, up to the end of the chunk");
     reader.advance(1);
     assert_eq!(rows(&mut reader), (0, 1, 2, 1), "up to the end of the chunk");
     assert_eq!((reader.position(), reader.pending()), (1, 3));

@@ -1,5 +1,5 @@
 //! The ring against what it promises, on real threads.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, shuttle)))]
 
 use std::sync::Arc;
 use std::thread;
@@ -74,5 +74,49 @@ fn values_left_behind_are_dropped() {
     producer.try_push(Arc::clone(&value)).unwrap();
     drop(producer);
     drop(consumer);
+    assert_eq!(Arc::strong_count(&value), 1);
+}
+
+#[test]
+fn a_batch_is_seen_when_it_is_whole() {
+    let (mut producer, mut consumer) = ring(3);
+    let mut batch = producer.batch();
+    assert_eq!(batch.position(), 0);
+    for number in 0..3 {
+        assert_eq!(batch.push(number), Ok(()));
+        assert!(consumer.is_empty());
+    }
+    assert_eq!(batch.push(3), Err(3));
+    drop(batch);
+    assert_eq!(consumer.see(2, |value| *value), Some(2));
+    assert_eq!(consumer.take(2).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!((consumer.position(), producer.room()), (2, 2));
+    assert_eq!((consumer.see(1, |value| *value), consumer.see(3, |value| *value)), (None, None));
+}
+
+#[test]
+fn what_is_not_asked_for_stays() {
+    let (mut producer, mut consumer) = ring(4);
+    (0..4).for_each(|number| producer.try_push(number).unwrap());
+    let mut taken = consumer.take(usize::MAX);
+    assert_eq!((taken.next(), taken.size_hint()), (Some(0), (3, Some(3))));
+    drop(taken);
+    assert_eq!(producer.room(), 1);
+    assert_eq!(consumer.pop(), Popped::Value(1));
+}
+
+#[test]
+fn values_are_dropped_once_whatever_is_forgotten() {
+    let value = Arc::new(());
+    let (mut producer, mut consumer) = ring(4);
+    let mut batch = producer.batch();
+    batch.push(Arc::clone(&value)).unwrap();
+    batch.push(Arc::clone(&value)).unwrap();
+    drop(batch);
+    let mut taken = consumer.take(2);
+    drop(taken.next());
+    std::mem::forget(taken);
+    assert_eq!((Arc::strong_count(&value), consumer.len()), (2, 1));
+    drop((producer, consumer));
     assert_eq!(Arc::strong_count(&value), 1);
 }

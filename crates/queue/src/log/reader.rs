@@ -149,10 +149,10 @@ impl<C, S> Reader<C, S> {
 
 impl<C, S: Copy> Reader<C, S> {
     /// What comes next. The answer stays the same until it is consumed by [`Self::advance`] or [`Self::pass`],
-    /// except that [`Next::Nothing`] is looked at anew each time.
+    /// except that rows may have become more, and [`Next::Nothing`] is looked at anew each time.
     #[inline]
     pub fn peek(&mut self) -> Next<'_, C, S> {
-        if let Shown::Nothing = self.shown {
+        if let Shown::Nothing | Shown::Rows(_) = self.shown {
             self.shown = self.look();
         }
         match self.shown {

@@ -1,0 +1,104 @@
+//! Many values at a time, with one store of a position and one wake-up for all of them.
+
+use super::{Consumer, Producer};
+use crate::sync::planted;
+
+/// Values that are pushed together: the consumer sees none of them before the batch is dropped, and then all.
+pub struct Batch<'a, T> {
+    producer: &'a mut Producer<T>,
+    /// Where the next value goes, and where the room known of ends.
+    next: usize,
+    end: usize,
+}
+
+impl<T> Producer<T> {
+    /// Begins to push values together.
+    pub fn batch(&mut self) -> Batch<'_, T> {
+        let next = self.0.ends.tail();
+        Batch { next, end: next + self.room(), producer: self }
+    }
+}
+
+impl<T> Batch<'_, T> {
+    /// Number of the next value.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// Pushes a value, or gives it back when the queue was full.
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        if self.next == self.end {
+            return Err(value);
+        }
+        self.producer.0.slot(self.next).with_mut(|slot| {
+            // SAFETY: by Q2 the slots in next..end are empty and belong to this producer.
+            unsafe { (*slot).write(value) };
+        });
+        self.next += 1;
+        Ok(())
+    }
+}
+
+impl<T> Drop for Batch<'_, T> {
+    fn drop(&mut self) {
+        let shared = &self.producer.0;
+        if self.next == shared.ends.tail() {
+            return;
+        }
+        shared.ends.publish(self.next);
+        if !planted("ring.push.wake") {
+            shared.values.signal();
+        }
+    }
+}
+
+/// Values that are popped together: the producer gets their room back when this is dropped. What was not asked for
+/// stays in the queue.
+pub struct Taken<'a, T> {
+    consumer: &'a mut Consumer<T>,
+    end: usize,
+}
+
+impl<T> Consumer<T> {
+    /// Pops up to `most` of the values that wait.
+    pub fn take(&mut self, most: usize) -> Taken<'_, T> {
+        Taken { end: self.next + self.len().min(most), consumer: self }
+    }
+}
+
+impl<T> Iterator for Taken<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        let Consumer { shared, next } = &mut *self.consumer;
+        if *next == self.end {
+            return None;
+        }
+        let value = shared.slot(*next).with(|slot| {
+            // SAFETY: by Q2 the slot holds a value that belongs to this consumer.
+            let slot = unsafe { &*slot };
+            // SAFETY: the value is read once: `next` passes it here, and `head` only ever follows `next`.
+            unsafe { slot.assume_init_read() }
+        });
+        *next += 1;
+        Some(value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end - self.consumer.next;
+        (left, Some(left))
+    }
+}
+
+impl<T> Drop for Taken<'_, T> {
+    fn drop(&mut self) {
+        let Consumer { shared, next } = &*self.consumer;
+        if *next == shared.ends.head() {
+            return;
+        }
+        shared.ends.release(*next);
+        if !planted("ring.pop.wake") {
+            shared.room.signal();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! How far the two sides of a queue have come, and whether they are still there.
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, ordering};
+
+/// The positions and flags of rules Q1 to Q3.
+pub(super) struct Ends {
+    head: CachePadded<AtomicUsize>,
+    tail: CachePadded<AtomicUsize>,
+    producer_gone: AtomicBool,
+    consumer_gone: AtomicBool,
+}
+
+impl Ends {
+    pub(super) fn new() -> Self {
+        Self {
+            head: CachePadded::new(AtomicUsize::new(0)),
+            tail: CachePadded::new(AtomicUsize::new(0)),
+            producer_gone: AtomicBool::new(false),
+            consumer_gone: AtomicBool::new(false),
+        }
+    }
+
+    /// For the producer: its own position.
+    #[inline]
+    pub(super) fn tail(&self) -> usize {
+        self.tail.load(Ordering::Relaxed)
+    }
+
+    /// For the producer: how many of `capacity` slots are empty.
+    #[inline]
+    pub(super) fn room(&self, capacity: usize) -> usize {
+        // Acquire: pairs with the Release in `release`. Whoever sees the new head sees the slots emptied.
+        capacity - (self.tail() - self.head.load(ordering("ring.head.load", Ordering::Acquire)))
+    }
+
+    /// For the producer: hands over the slots in front of `tail`.
+    #[inline]
+    pub(super) fn publish(&self, tail: usize) {
+        // Release: pairs with the Acquire in `known_tail`. Whoever sees the new tail sees the values.
+        self.tail.store(tail, ordering("ring.tail.store", Ordering::Release));
+    }
+
+    /// For the consumer: its own position, as far as the producer may know it.
+    #[inline]
+    pub(super) fn head(&self) -> usize {
+        self.head.load(Ordering::Relaxed)
+    }
+
+    /// For the consumer: where the values that wait end.
+    #[inline]
+    pub(super) fn known_tail(&self) -> usize {
+        // Acquire: pairs with the Release in `publish`.
+        self.tail.load(ordering("ring.tail.load", Ordering::Acquire))
+    }
+
+    /// For the consumer: hands back the slots in front of `head`.
+    #[inline]
+    pub(super) fn release(&self, head: usize) {
+        // Release: pairs with the Acquire in `room`.
+        self.head.store(head, ordering("ring.head.store", Ordering::Release));
+    }
+
+    /// For anyone: how many values wait. While both sides work it may read high, never low.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        // Acquire: pairs with the Release in `release`. The consumer knew the tail that it emptied slots up to, so the
+        // load below gives that one or a newer one, and the difference cannot be negative.
+        let head = self.head.load(ordering("ring.gauge.head", Ordering::Acquire));
+        self.tail.load(Ordering::Relaxed) - head
+    }
+
+    pub(super) fn leave_as_producer(&self) {
+        // Release: pairs with the Acquire in `is_producer_gone`. Whoever sees this sees the last tail.
+        self.producer_gone.store(true, ordering("ring.producer_gone.store", Ordering::Release));
+    }
+
+    #[inline]
+    pub(super) fn is_producer_gone(&self) -> bool {
+        self.producer_gone.load(ordering("ring.producer_gone.load", Ordering::Acquire))
+    }
+
+    pub(super) fn leave_as_consumer(&self) {
+        self.consumer_gone.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn is_consumer_gone(&self) -> bool {
+        self.consumer_gone.load(Ordering::Acquire)
+    }
+}

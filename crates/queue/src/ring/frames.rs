@@ -1,0 +1,371 @@
+//! Rows of words from one writer to one reader, with signals between them and values that they keep alive.
+//!
+//! A *frame* is a row: so many words, the same for all. The words mean nothing here. `S` is a signal, `K` what a frame
+//! keeps alive as long as it waits. Frames, signals and kept values stand in a queue each, and so each of them is
+//! counted apart; a signal carries the number of the frame that it stands in front of.
+//!
+//! F1. Words of frames in `head..tail` belong to the reader, the others to the writer: Q2, with atomics for slots. The
+//!     positions order all accesses to them, so these are Relaxed.
+//! F2. A signal in front of frame `n` is in its queue before `tail` passes `n`. A reader loads `tail` before it looks
+//!     at the signals, so it knows every signal in front of the frames that it knows.
+//! F3. What a frame keeps is in its queue before `tail` passes the frame, and leaves it before `head` does. So where
+//!     there is room for a frame there is room for what it keeps.
+//! F4. That the writer is gone is stored last and loaded first: whoever sees it then sees the last of everything else.
+//!
+//! Nobody sleeps here: whoever publishes something wakes the other side afterwards, by means of its own.
+
+use std::ops::Range;
+
+use super::ends::Ends;
+use super::{Batch, Consumer, Producer, ring, slot_bytes};
+use crate::log::Work;
+use crate::sync::{Arc, AtomicU64, Ordering, planted};
+
+/// How large the queues are.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Frames that may wait; rounded up to a power of two.
+    pub frames: usize,
+    /// Words of a frame.
+    pub words: usize,
+    /// Signals that may wait.
+    pub signals: usize,
+    /// The most values that a frame keeps.
+    pub kept: usize,
+}
+
+impl Shape {
+    /// Bytes that the queues take, for signals `S` and kept values `K`.
+    pub fn bytes<S, K>(&self) -> usize {
+        self.frames.next_power_of_two() * self.words * size_of::<u64>()
+            + slot_bytes::<(usize, S)>(self.signals)
+            + slot_bytes::<K>(self.kept_in_all())
+    }
+
+    /// F3: as many as all frames keep. At least one, since a queue has room for a value.
+    fn kept_in_all(&self) -> usize {
+        (self.frames.next_power_of_two() * self.kept).max(1)
+    }
+}
+
+/// The words of all frames.
+struct Words {
+    words: Box<[AtomicU64]>,
+    per_frame: usize,
+    frames: usize,
+}
+
+impl Words {
+    /// Words of up to `most` frames from number `first` on, as far as they lie together.
+    fn together(&self, first: usize, most: usize) -> (usize, &[AtomicU64]) {
+        let slot = first & (self.frames - 1);
+        let frames = most.min(self.frames - slot);
+        (frames, &self.words[slot * self.per_frame..(slot + frames) * self.per_frame])
+    }
+}
+
+/// A queue of frames.
+///
+/// # Panics
+/// When there is no room for a frame or a signal.
+pub fn frames<S, K>(shape: Shape) -> (Writer<S, K>, Reader<S, K>) {
+    assert!(shape.frames > 0 && shape.words > 0, "a queue needs room for a frame");
+    let frames = shape.frames.next_power_of_two();
+    let words = Arc::new(Words {
+        words: (0..frames * shape.words).map(|_| AtomicU64::new(0)).collect(),
+        per_frame: shape.words,
+        frames,
+    });
+    let ends = Arc::new(Ends::new());
+    let (to_signals, signals) = ring(shape.signals);
+    let (to_kept, kept) = ring(shape.kept_in_all());
+    let writer =
+        Writer { ends: Arc::clone(&ends), words: Arc::clone(&words), signals: to_signals, kept: to_kept };
+    (writer, Reader { ends, words, signals, kept, head: 0, tail: 0, shown: Shown::Nothing })
+}
+
+/// The side that writes.
+pub struct Writer<S, K> {
+    ends: Arc<Ends>,
+    words: Arc<Words>,
+    signals: Producer<(usize, S)>,
+    kept: Producer<K>,
+}
+
+/// Frames that are to be filled, which lie together.
+#[derive(Clone, Copy)]
+pub struct Blank<'a> {
+    words: &'a [AtomicU64],
+    per_frame: usize,
+}
+
+impl Blank<'_> {
+    /// Some of the frames.
+    #[must_use]
+    pub fn part(&self, frames: Range<usize>) -> Self {
+        let words = frames.start * self.per_frame..frames.end * self.per_frame;
+        Self { words: &self.words[words], per_frame: self.per_frame }
+    }
+
+    /// Sets word number `word` of the frames, from the first on, to one value after the other.
+    #[inline]
+    pub fn put(&self, word: usize, values: impl Iterator<Item = u64>) {
+        assert!(word < self.per_frame, "a frame has the words of its shape");
+        for (frame, value) in self.words.chunks_exact(self.per_frame).zip(values) {
+            frame[word].store(value, Ordering::Relaxed); // F1
+        }
+    }
+
+    /// Sets those bits in word number `word` of the frames that are set in one value after the other.
+    #[inline]
+    pub fn add(&self, word: usize, values: impl Iterator<Item = u64>) {
+        assert!(word < self.per_frame, "a frame has the words of its shape");
+        for (frame, value) in self.words.chunks_exact(self.per_frame).zip(values) {
+            let word = &frame[word];
+            word.store(word.load(Ordering::Relaxed) | value, Ordering::Relaxed); // F1
+        }
+    }
+
+    /// Sets word number `word` of one frame.
+    #[inline]
+    pub fn set(&self, frame: usize, word: usize, value: u64) {
+        assert!(word < self.per_frame, "a frame has the words of its shape");
+        self.words[frame * self.per_frame + word].store(value, Ordering::Relaxed); // F1
+    }
+}
+
+impl<S, K> Writer<S, K> {
+    /// Frames that can be appended now; more, once the reader goes on.
+    pub fn room(&self) -> usize {
+        self.ends.room(self.words.frames)
+    }
+
+    /// Whether the reader is gone.
+    pub fn is_closed(&self) -> bool {
+        self.ends.is_consumer_gone()
+    }
+
+    /// Appends frames and publishes them together. `fill` is called for one stretch after the other, with the numbers
+    /// of its frames counted from the first of this call; what it pushes is kept as long as the frames say.
+    ///
+    /// # Panics
+    /// When there is no room for them.
+    pub fn append(
+        &mut self,
+        frames: usize,
+        mut fill: impl FnMut(Range<usize>, Blank<'_>, &mut Batch<'_, K>),
+    ) {
+        assert!(frames <= self.room(), "frames are appended where there is room");
+        let tail = self.ends.tail();
+        if planted("ring.frames.tail.early") {
+            self.ends.publish(tail + frames);
+        }
+        let mut kept = self.kept.batch();
+        let mut done = 0;
+        while done < frames {
+            let (some, words) = self.words.together(tail + done, frames - done);
+            fill(done..done + some, Blank { words, per_frame: self.words.per_frame }, &mut kept);
+            done += some;
+        }
+        drop(kept); // F3
+        self.ends.publish(tail + frames);
+    }
+
+    /// Signals that can be put behind the last frame now.
+    pub fn signal_room(&self) -> usize {
+        self.signals.room()
+    }
+
+    /// Puts a signal behind the last frame, or gives it back when too many wait or nobody will see it.
+    pub fn signal(&mut self, signal: S) -> Result<(), S> {
+        self.signals.try_push((self.ends.tail(), signal)).map_err(|(_, signal)| signal)
+    }
+}
+
+impl<S, K> Drop for Writer<S, K> {
+    fn drop(&mut self) {
+        self.ends.leave_as_producer(); // F4: everything else was published before
+    }
+}
+
+/// What comes next for a reader. A signal in front of a frame comes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next<S> {
+    /// So many frames that lie together, with no signal between them.
+    Frames(usize),
+    /// A signal.
+    Signal(S),
+    /// Nothing now; more may come.
+    Nothing,
+    /// Nothing now or ever: the writer is gone.
+    Closed,
+}
+
+/// What `peek` has shown and `advance` or `pass` may consume.
+#[derive(Clone, Copy)]
+enum Shown<S> {
+    Nothing,
+    Frames(usize),
+    Signal(S),
+}
+
+/// The side that reads.
+pub struct Reader<S, K> {
+    ends: Arc<Ends>,
+    words: Arc<Words>,
+    signals: Consumer<(usize, S)>,
+    kept: Consumer<K>,
+    /// Our own position, and the writer's as it was when we last looked.
+    head: usize,
+    tail: usize,
+    shown: Shown<S>,
+}
+
+/// Frames that wait, which lie together.
+#[derive(Clone, Copy)]
+pub struct Frames<'a> {
+    words: &'a [AtomicU64],
+    per_frame: usize,
+}
+
+impl<'a> Frames<'a> {
+    /// Word number `word` of each frame.
+    #[inline]
+    pub fn word(&self, word: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        assert!(word < self.per_frame, "a frame has the words of its shape");
+        // F1.
+        self.words.chunks_exact(self.per_frame).map(move |frame| frame[word].load(Ordering::Relaxed))
+    }
+}
+
+impl<S: Copy + Sync, K: Sync> Reader<S, K> {
+    /// What comes next, at most `most` frames at a time. The answer stays the same until it is consumed by
+    /// [`Self::advance`] or [`Self::pass`], except that [`Next::Nothing`] is looked at anew each time.
+    #[inline]
+    pub fn peek(&mut self, most: usize) -> Next<S> {
+        let mut gone = false;
+        if let Shown::Nothing = self.shown {
+            gone = self.look(most);
+        }
+        match self.shown {
+            Shown::Frames(frames) => Next::Frames(frames),
+            Shown::Signal(signal) => Next::Signal(signal),
+            Shown::Nothing if gone => Next::Closed,
+            Shown::Nothing => Next::Nothing,
+        }
+    }
+
+    /// Looks for something to show. Whether the writer was gone before.
+    fn look(&mut self, most: usize) -> bool {
+        let gone = self.ends.is_producer_gone();
+        let early = if planted("ring.frames.signal.early") { Some(self.next_signal()) } else { None };
+        // While enough frames are known of, the writer's line is left alone.
+        if self.tail - self.head < most {
+            self.tail = self.ends.known_tail();
+        }
+        let signal = early.unwrap_or_else(|| self.next_signal());
+        let until = signal.map_or(self.tail, |(at, _)| at.min(self.tail));
+        self.shown = if until > self.head {
+            Shown::Frames(self.words.together(self.head, most.min(until - self.head)).0)
+        } else {
+            match signal {
+                Some((at, signal)) if at == self.head => Shown::Signal(signal),
+                _ => Shown::Nothing,
+            }
+        };
+        if planted("ring.frames.gone.late") { self.ends.is_producer_gone() } else { gone }
+    }
+
+    fn next_signal(&self) -> Option<(usize, S)> {
+        self.signals.see(self.signals.position(), |signal| *signal)
+    }
+
+    /// The first `frames` of the frames that were shown.
+    ///
+    /// # Panics
+    /// When fewer were shown.
+    #[inline]
+    pub fn frames(&self, frames: usize) -> Frames<'_> {
+        assert!(frames <= self.shown_frames(), "frames are read after they were shown");
+        let (_, words) = self.words.together(self.head, frames);
+        Frames { words, per_frame: self.words.per_frame }
+    }
+
+    /// Number of the oldest value that is kept.
+    pub fn kept_position(&self) -> usize {
+        self.kept.position()
+    }
+
+    /// Looks at the kept value of that number, if it is still there.
+    #[inline]
+    pub fn see_kept<R>(&self, position: usize, look: impl FnOnce(&K) -> R) -> Option<R> {
+        self.kept.see(position, look)
+    }
+
+    fn shown_frames(&self) -> usize {
+        if let Shown::Frames(frames) = self.shown { frames } else { 0 }
+    }
+
+    /// Consumes frames that [`Self::peek`] has shown, and lets go of the kept values in front of number `kept`.
+    ///
+    /// # Panics
+    /// When it has not shown as many.
+    pub fn advance(&mut self, frames: usize, kept: usize) {
+        assert!(frames <= self.shown_frames(), "frames are consumed after they were shown");
+        if frames == 0 {
+            return;
+        }
+        self.shown = Shown::Nothing;
+        let gone = kept - self.kept.position();
+        if gone > 0 {
+            self.kept.take(gone).for_each(drop); // F3
+        }
+        self.head += frames;
+        self.ends.release(self.head);
+    }
+
+    /// Consumes the signal that [`Self::peek`] has shown.
+    ///
+    /// # Panics
+    /// When it has not shown one.
+    pub fn pass(&mut self) {
+        let Shown::Signal(_) = self.shown else { panic!("a signal is passed after it was shown") };
+        self.shown = Shown::Nothing;
+        let passed = self.signals.take(1).next();
+        debug_assert!(passed.is_some(), "a signal stays until it is passed");
+    }
+}
+
+impl<S, K> Reader<S, K> {
+    /// Frames that wait.
+    pub fn pending(&self) -> usize {
+        self.ends.known_tail() - self.head
+    }
+
+    /// Tells anyone how much work waits for this reader.
+    pub fn gauge(&self) -> Gauge {
+        Gauge { frames: Arc::clone(&self.ends), signals: self.signals.ends() }
+    }
+}
+
+impl<S, K> Drop for Reader<S, K> {
+    fn drop(&mut self) {
+        self.ends.leave_as_consumer();
+    }
+}
+
+/// Tells how much work waits for one reader. It keeps neither frames nor what they keep alive.
+#[derive(Clone)]
+pub struct Gauge {
+    frames: Arc<Ends>,
+    signals: Arc<Ends>,
+}
+
+impl Gauge {
+    /// What waits now. While others work it may read high for an instant, never low: what was consumed is read before
+    /// what was published, each for rows and signals apart.
+    #[inline]
+    pub fn work(&self) -> Work {
+        Work { rows: self.frames.len() as u64, signals: self.signals.len() as u64 }
+    }
+}
