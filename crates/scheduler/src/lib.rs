@@ -1,14 +1,27 @@
-//! How long a task runs at a time, and what it cost.
+//! Which task runs next, for how many rows, and what it cost.
 //!
-//! The scheduler sees counters and sizes only; rows are none of its business.
+//! The scheduler sees ids, counters and costs only; rows are none of its business. Time is an argument.
 //!
-//! - [`quantum`]: rows per run
+//! - [`snapshot`]: what a policy sees
+//! - [`policy`]: from a snapshot to priorities and quanta
+//! - [`quantum`]: rows per run, and rows until a task goes back
 //! - [`profile`]: what an operator took in, gave out and cost
+//! - [`table`]: one row per task, for workers, the epoch thread and whoever wakes a task
+//! - [`worker`]: what a worker does all day
+//! - [`rollup`]: cost and selectivity, smoothed from two readings of a profile
 
 #![forbid(unsafe_code)]
 
+pub mod policy;
 pub mod profile;
 pub mod quantum;
+pub mod rollup;
+pub mod snapshot;
+pub mod table;
+pub mod worker;
 
+pub use policy::{Decision, Order, Policy, PolicyKind, is_worth_running};
 pub use profile::Profile;
-pub use quantum::rows_per_run;
+pub use quantum::{Quantum, rows_per_run};
+pub use rollup::Rollup;
+pub use snapshot::{QueryView, Snapshot, TaskView};

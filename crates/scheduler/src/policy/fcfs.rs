@@ -1,0 +1,47 @@
+//! First come, first served: oldest arrival first, a block at a time.
+//!
+//! Arrival is when the engine got a row, so that a row keeps its turn from task to task. A task that has no rows yet
+//! stands where the oldest row upstream of it does: that is what the epoch may bring it.
+
+use super::{Decision, Policy};
+use crate::quantum::{BLOCK_ROWS, Quantum};
+use crate::snapshot::{Snapshot, TaskView};
+
+/// Oldest arrival first.
+#[derive(Debug, Default)]
+pub struct Fcfs {
+    /// How long what waits for a task, or may come to it, has been in the engine.
+    ages_ns: Vec<u64>,
+}
+
+impl Policy for Fcfs {
+    fn name(&self) -> &'static str {
+        "fcfs"
+    }
+
+    fn plan(&mut self, snapshot: &Snapshot, decisions: &mut Vec<Decision>) {
+        self.ages_ns.clear();
+        self.ages_ns.resize(snapshot.tasks.len(), 0);
+        for (index, task) in snapshot.tasks.iter().enumerate() {
+            if let Some(age_ns) = age_ns(task, snapshot.now_ns) {
+                self.ages_ns[index] = age_ns;
+            }
+            for down in snapshot.downstream(index) {
+                self.ages_ns[down] = self.ages_ns[down].max(self.ages_ns[index]);
+            }
+        }
+        decisions.clear();
+        decisions.extend(
+            snapshot.tasks.iter().zip(&self.ages_ns).map(|(task, &age_ns)| {
+                Decision::new(task, age_ns as f64, 1, Quantum::Rows(BLOCK_ROWS)).once()
+            }),
+        );
+    }
+}
+
+/// The age of what waits for the task. Signals bear no time: they count from its last run, or they would stand
+/// behind rows for as long as there are any.
+fn age_ns(task: &TaskView, now_ns: u64) -> Option<u64> {
+    let since_ns = if task.pending_rows > 0 { task.arrived_ns } else { task.last_run_ns };
+    task.has_work().then(|| now_ns.saturating_sub(since_ns))
+}
