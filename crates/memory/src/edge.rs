@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use penstock_queue::log::{Gauge, Work};
+use penstock_queue::ring::frames;
 use penstock_queue::wake::Wake;
 
 use crate::coordinator::Coordinator;
 use crate::layout::Layout;
 use crate::log::{Lease, LogOptions, LogReader, LogWriter, OpenError, Piece, Taken};
-use crate::row_queue::{Found, Row, RowReader, RowWriter};
+use crate::row_queue::{Found, RowReader, RowRun, RowWriter};
 use crate::run::{Run, SlotId};
 use crate::signal::Signal;
 
@@ -45,7 +47,7 @@ impl EdgeWriter {
     ) -> Result<Self, OpenError> {
         Ok(match kind {
             MemoryKind::Blocks => Self::Blocks(Box::new(LogWriter::new(layout, options, coordinator, wake)?)),
-            MemoryKind::Queue => Self::Queue(RowWriter::new(layout, coordinator, wake)),
+            MemoryKind::Queue => Self::Queue(RowWriter::new(layout, options.signals, coordinator, wake)),
         })
     }
 
@@ -127,8 +129,8 @@ pub enum EdgeReader {
 pub enum Rows<'a> {
     /// Of one block.
     Lease(Lease),
-    /// One row of a queue.
-    Row(&'a Row, &'a Layout),
+    /// Of a queue.
+    Rows(RowRun<'a>),
 }
 
 impl Rows<'_> {
@@ -136,7 +138,7 @@ impl Rows<'_> {
     pub fn len(&self) -> usize {
         match self {
             Self::Lease(lease) => lease.rows(),
-            Self::Row(..) => 1,
+            Self::Rows(rows) => rows.len(),
         }
     }
 
@@ -147,8 +149,9 @@ impl Rows<'_> {
 
     /// Leaves only the first `rows` rows, for now; at least one.
     pub fn truncate(&mut self, rows: usize) {
-        if let Self::Lease(lease) = self {
-            lease.truncate(rows);
+        match self {
+            Self::Lease(lease) => lease.truncate(rows),
+            Self::Rows(run) => run.truncate(rows),
         }
     }
 
@@ -156,13 +159,13 @@ impl Rows<'_> {
     pub fn begin(self, run: &mut Run, slots: &[SlotId]) {
         match self {
             Self::Lease(lease) => run.begin_leased(lease, slots),
-            Self::Row(row, layout) => {
-                run.begin_owned(1);
-                row.unpack(layout, |column, fill| {
-                    let mut scratch = run.scratch(layout.columns()[column].physical);
-                    fill(&mut scratch);
+            Self::Rows(rows) => {
+                run.begin_owned(rows.len());
+                for (column, kind) in rows.layout().columns().iter().enumerate() {
+                    let mut scratch = run.scratch(kind.physical);
+                    rows.fill(column, &mut scratch);
                     run.put(slots[column], scratch);
-                });
+                }
             }
         }
     }
@@ -193,8 +196,8 @@ impl EdgeReader {
                 Taken::Nothing => Next::Nothing,
                 Taken::Closed => Next::Closed,
             },
-            Self::Queue(reader) => match reader.peek() {
-                Found::Row(row, layout) => Next::Rows(Rows::Row(row, layout)),
+            Self::Queue(reader) => match reader.peek(limit) {
+                Found::Rows(rows) => Next::Rows(Rows::Rows(rows)),
                 Found::Watermark(watermark) => Next::Watermark(watermark),
                 Found::Signal(signal) => Next::Signal(signal),
                 Found::Nothing => Next::Nothing,
@@ -203,11 +206,11 @@ impl EdgeReader {
         }
     }
 
-    /// Consumes rows that `peek` showed.
+    /// Consumes rows that `peek` showed, whether a run over them was begun or not.
     pub fn advance(&mut self, rows: usize) {
         match self {
             Self::Blocks(reader) => reader.advance(rows),
-            Self::Queue(reader) => reader.pass(),
+            Self::Queue(reader) => reader.advance(rows),
         }
     }
 
@@ -227,11 +230,38 @@ impl EdgeReader {
         }
     }
 
-    /// Rows that wait; with a row queue, rows and signals.
+    /// Rows that wait.
     pub fn pending(&self) -> u64 {
         match self {
             Self::Blocks(reader) => reader.pending(),
             Self::Queue(reader) => reader.pending(),
+        }
+    }
+    /// Tells from any thread how much work waits for this reader.
+    pub fn gauge(&self) -> EdgeGauge {
+        match self {
+            Self::Blocks(reader) => EdgeGauge::Blocks(reader.gauge()),
+            Self::Queue(reader) => EdgeGauge::Queue(reader.gauge()),
+        }
+    }
+}
+
+/// Tells how much work waits for one reader. It keeps no memory of the edge alive.
+#[derive(Clone)]
+pub enum EdgeGauge {
+    /// Of a block log.
+    Blocks(Gauge),
+    /// Of a row queue.
+    Queue(frames::Gauge),
+}
+
+impl EdgeGauge {
+    /// What waits now. While others work it may read high for an instant, never low.
+    #[inline]
+    pub fn work(&self) -> Work {
+        match self {
+            Self::Blocks(gauge) => gauge.work(),
+            Self::Queue(gauge) => gauge.work(),
         }
     }
 }

@@ -36,7 +36,7 @@ pub mod view;
 pub use batch::{Batch, BatchError, SourceColumns};
 pub use column::{Column, ColumnBuf, Native, Physical, Values, ValuesBuf};
 pub use coordinator::{Coordinator, MemoryLimit};
-pub use edge::{EdgeReader, EdgeWriter, MemoryKind};
+pub use edge::{EdgeGauge, EdgeReader, EdgeWriter, MemoryKind};
 pub use export::Exporter;
 pub use layout::{ColumnKind, Layout};
 pub use log::{Lease, LogOptions, LogReader, LogWriter, OpenError, Piece, Taken};

@@ -5,7 +5,7 @@
 pub enum Signal {
     /// Sent by a source now and then, and timed where it arrives.
     Marker {
-        /// When it left the source, on the engine's clock.
+        /// When the rows before it arrived, on the engine's clock.
         sent_ns: u64,
     },
     /// The rows before it had arrived by then.
@@ -14,6 +14,11 @@ pub enum Signal {
         at_ns: u64,
         /// The largest event time among them and all before.
         latest: i64,
+    },
+    /// The rows before it are results of windows, and timed where they arrive.
+    Results {
+        /// When the watermark that closed the windows arrived, on the engine's clock.
+        due_ns: u64,
     },
     /// No row comes after it.
     End,

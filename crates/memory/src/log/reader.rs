@@ -76,7 +76,7 @@ impl LogReader {
         Self { core }
     }
 
-    /// What comes next, rows in a run of at most `limit` (S1). The same again until it is consumed.
+    /// What comes next, rows in a run of at most `limit` (S1). The same again until it is consumed, or more rows of it.
     pub fn peek(&mut self, limit: usize) -> Taken {
         match self.core.peek() {
             log::Next::Rows { chunk, offset, rows, .. } => {

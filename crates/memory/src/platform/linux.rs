@@ -4,7 +4,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::{fs, io};
 
-use super::{HUGE_PAGE_BYTES, touch};
+use super::{HUGE_PAGE_BYTES, Usage, touch};
 
 /// Zeroed bytes that start on a page; with `huge` on a huge page, and made of those if the kernel has any.
 pub(super) fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
@@ -114,6 +114,33 @@ fn group_limit_bytes(root: &Path, groups: &str) -> Option<usize> {
         .filter_map(|group| fs::read_to_string(root.join(group).join("memory.max")).ok())
         .filter_map(|limit| limit.trim().parse().ok())
         .min()
+}
+
+/// CPU time of the calling thread.
+pub(super) fn thread_cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes the one struct that it is given.
+    if unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } != 0 {
+        return 0;
+    }
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What this process has used.
+pub(super) fn usage() -> Usage {
+    // SAFETY: all zeros is a value of this struct of numbers.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes the one struct that it is given.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut used) };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    let pages = fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    Usage {
+        cpu_ns: ns(used.ru_utime) + ns(used.ru_stime),
+        minor_faults: used.ru_minflt as u64,
+        major_faults: used.ru_majflt as u64,
+        resident_bytes: pages.unwrap_or(0) * page_bytes() as u64,
+    }
 }
 
 #[cfg(test)]

@@ -8,9 +8,12 @@
 #[cfg(target_os = "linux")]
 mod linux;
 mod portable;
+mod usage;
 
 use std::io;
 use std::ptr::NonNull;
+
+pub use usage::{Usage, thread_cpu_ns, usage};
 
 /// The smallest page of any machine that we run on. Larger pages are touched more often than needed.
 pub const PAGE_BYTES: usize = 4096;

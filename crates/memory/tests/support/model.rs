@@ -237,9 +237,12 @@ impl Stream {
         let Self { kind, writer, asleep: waiting_writer, rows, seats, held, run, slots, .. } = self;
         let seat = &mut seats[number];
         let waiting = seat.expected.iter().filter(|event| matches!(event, Event::Row(_))).count() as u64;
-        match kind {
-            MemoryKind::Blocks => assert_eq!(seat.reader.pending(), waiting),
-            MemoryKind::Queue => assert_eq!(seat.reader.pending(), seat.expected.len() as u64),
+        assert_eq!(seat.reader.pending(), waiting);
+        let work = seat.reader.gauge().work();
+        assert_eq!(work.rows, waiting);
+        assert!(work.signals > 0 || waiting == seat.expected.len() as u64, "a gauge reads low");
+        if *kind == MemoryKind::Queue {
+            assert_eq!(work.rows + work.signals, seat.expected.len() as u64);
         }
         let woken = seat.woken.count();
         let asleep = seat.asleep.take();
@@ -257,14 +260,14 @@ impl Stream {
                         rows.check(&numbers, |column| lease.column(column));
                         Some(lease)
                     }
-                    found @ Found::Row(..) => {
+                    found @ Found::Rows(_) => {
                         found.begin(run, slots);
                         run.ready(slots);
                         rows.check(&numbers, |column| run.column(slots[column]));
                         None
                     }
                 };
-                let consumed = if *kind == MemoryKind::Queue { 1 } else { consumed.min(count) };
+                let consumed = consumed.min(count);
                 match lease {
                     Some(lease) if hold => {
                         held.push(Held { lease, rows: numbers });
