@@ -5,6 +5,8 @@ use penstock_memory::{BatchError, MemoryLimit, OpenError};
 use penstock_types::{ByteSize, ComputeError, PlanError};
 use thiserror::Error;
 
+use crate::feed::OutsideError;
+
 /// Why a plan cannot be started.
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -23,6 +25,29 @@ pub enum StartError {
         bytes: usize,
         /// What it does not fit.
         limit: MemoryLimit,
+    },
+    /// The shared source that it was to read has ended.
+    #[error("the query cannot start: the shared source \"{name}\" has ended")]
+    SourceEnded {
+        /// The source.
+        name: String,
+    },
+    /// A query of that name runs already.
+    #[error("a query or source named \"{name}\" is running; choose another name, or none at all")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The engine has been stopped.
+    #[error("the engine has been stopped; start another one")]
+    EngineStopped,
+    /// More tasks than an engine can have.
+    #[error(
+        "the engine runs {most} operators already, and takes no more; stop some queries, or start another engine"
+    )]
+    TooManyTasks {
+        /// How many it takes.
+        most: usize,
     },
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
@@ -71,13 +96,34 @@ pub enum RunError {
     /// Results that cannot be handed out as Arrow.
     #[error("the result cannot be written as Arrow: {0}")]
     Export(#[from] ArrowError),
+    /// The source or the sink failed, outside of the engine.
+    #[error("the {what} failed: {error}")]
+    Outside {
+        /// Which of them.
+        what: &'static str,
+        /// Why.
+        error: OutsideError,
+    },
+    /// The query held its shared source up, and was submitted to fail then.
+    #[error(
+        "the query lagged behind its shared source: {rows} rows wait for it, and it was submitted with on_lag=\"fail\""
+    )]
+    Lagged {
+        /// Rows that wait for it.
+        rows: u64,
+    },
+    /// The shared source failed or was stopped.
+    #[error("the shared source of the query has failed or was stopped")]
+    SourceEnded,
     /// Somebody asked to stop.
     #[error("the run was stopped")]
     Stopped,
-    /// An error before this ended the run; what it was about to do is lost.
-    #[error("the run has failed before and cannot go on")]
-    Failed,
-    /// A bug: the worker panicked.
-    #[error("the engine failed: {0}")]
-    Panicked(String),
+    /// A bug: an operator panicked.
+    #[error("the engine failed in {operator}: {text}")]
+    Panicked {
+        /// The task that it stands in.
+        operator: String,
+        /// What the panic said.
+        text: String,
+    },
 }

@@ -1,27 +1,44 @@
 //! From a plan to its answer.
 //!
-//! A [`Plan`] is what a user built: immutable, checked at every step, comparable, serialisable. A
-//! [`Pipeline`] is the plan compiled into tasks over runs, with edges between them. A [`Job`] is a
-//! pipeline on a worker thread, fed through a bounded queue.
+//! A [`Plan`] is what a user built: immutable, checked at every step, comparable, serialisable. An [`Engine`] runs many of
+//! them at a time: each becomes a [`Query`], compiled into tasks over runs with edges between them, which a few workers
+//! run as a policy ranks them.
 //!
 //! - [`plan`]: steps, schemas, `explain()`, JSON
-//! - [`options`]: how a plan is run
-//! - [`pipeline`]: tasks, sources, sinks
-//! - [`job`]: the worker and its feed
-//! - [`output`]: results and counters
+//! - [`options`]: how an engine runs plans
+//! - `pipeline`: tasks, sources, sinks
+//! - [`engine`]: workers, the epoch thread, queries that come and go
+//! - [`query`]: one query; [`results`]: its results on their way out; [`output`]: what it gave
+//! - [`mod@feed`], [`replay`], [`share`]: where rows come from
+//! - [`metrics`], [`latency`]: what all of it came to; [`clock`]: what time it is
 
 #![forbid(unsafe_code)]
 
+pub mod clock;
+pub mod engine;
 pub mod error;
-pub mod job;
+pub mod feed;
+pub mod latency;
+pub mod metrics;
 pub mod options;
 pub mod output;
-pub mod pipeline;
+mod pipeline;
 pub mod plan;
+pub mod query;
+pub mod replay;
+pub mod results;
+pub mod share;
 
+pub use engine::{Engine, Input, RunFailure, Sink, push};
 pub use error::{RunError, StartError};
-pub use job::{Feed, Job};
-pub use options::{Chaining, RunOptions};
+pub use feed::{FEED_BATCHES, Feed, FeedEnd, OutsideError, Pushed, feed};
+pub use latency::Latency;
+pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
+pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions};
 pub use output::{OperatorReport, Output};
-pub use pipeline::{Deliver, Pipeline};
+pub use pipeline::{Deliver, Doorbell};
 pub use plan::{Aggregate, Plan};
+pub use query::{Query, QueryMetrics, Status};
+pub use replay::Replay;
+pub use results::Results;
+pub use share::{OnLag, SharedSource};

@@ -4,8 +4,11 @@ use penstock_memory::MemoryKind;
 use penstock_memory::coordinator;
 use penstock_memory::platform::Platform;
 use penstock_memory::shape::ShapeOptions;
+use penstock_queue::schedule::MOST_WORKERS;
 use penstock_types::PlanError;
 use penstock_types::closest;
+
+pub use penstock_scheduler::PolicyKind;
 
 /// Which operators make up a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +58,42 @@ impl RunOptions {
     }
 }
 
+/// Who runs tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Workers that share a queue, ranked by a policy.
+    #[default]
+    State,
+    /// A thread for each task, left to the system: what the other is compared with.
+    Threads,
+}
+
+impl Mode {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 2] = [("state", Self::State), ("threads", Self::Threads)];
+}
+
+/// How an engine runs its queries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Threads that run tasks; one for each core by default.
+    pub workers: Option<usize>,
+    /// Which task runs next.
+    pub policy: PolicyKind,
+    /// Who runs tasks.
+    pub mode: Mode,
+    /// How each query is laid out, and the memory that all of them share.
+    pub run: RunOptions,
+}
+
+impl EngineOptions {
+    /// Threads that run tasks.
+    pub fn worker_count(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.workers.unwrap_or_else(cores).clamp(1, MOST_WORKERS)
+    }
+}
+
 /// The one of `names` that `text` says, or an error that names them all.
 pub fn choose<T: Copy>(option: &str, text: &str, names: &[(&'static str, T)]) -> Result<T, PlanError> {
     if let Some((_, chosen)) = names.iter().find(|(name, _)| *name == text) {
@@ -63,5 +102,13 @@ pub fn choose<T: Copy>(option: &str, text: &str, names: &[(&'static str, T)]) ->
     let all: Vec<String> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     let hint = closest(text, names.iter().map(|(name, _)| *name))
         .map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
-    Err(PlanError::Invalid(format!("{option} is {}, not \"{text}\"{hint}", all.join(" or "))))
+    Err(PlanError::Invalid(format!("{option} is {}, not \"{text}\"{hint}", listed(&all))))
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
 }

@@ -3,8 +3,10 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_memory::coordinator::Counters;
-use penstock_scheduler::Profile;
+use penstock_scheduler::profile::Reading;
 use penstock_types::Tick;
+
+use crate::latency::Latency;
 
 /// What one operator did.
 #[derive(Clone, Debug)]
@@ -12,31 +14,12 @@ pub struct OperatorReport {
     /// Its name, as in `explain()`.
     pub name: String,
     /// Its counters.
-    pub profile: Profile,
-}
-
-/// How long markers took from the source to the sink.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Latency {
-    /// How many arrived.
-    pub markers: u64,
-    /// Their times together.
-    pub sum_ns: u64,
-    /// The longest time.
-    pub max_ns: u64,
-}
-
-impl Latency {
-    pub(crate) fn record(&mut self, ns: u64) {
-        self.markers += 1;
-        self.sum_ns += ns;
-        self.max_ns = self.max_ns.max(ns);
-    }
+    pub profile: Reading,
 }
 
 /// The result of a run.
 ///
-/// Every row taken in is accounted for: `rows_in = rows_contributed + rows_filtered + rows_late`.
+/// Every row taken in is accounted for: `rows_in = rows_contributed + rows_filtered + rows_late + rows_shed`.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The schema of the results.
@@ -51,6 +34,8 @@ pub struct Output {
     pub rows_filtered: u64,
     /// Rows that came after their window had closed.
     pub rows_late: u64,
+    /// Rows that were skipped because the query lagged behind its source.
+    pub rows_shed: u64,
     /// Largest distance between a late row and the watermark it missed.
     pub late_by: Option<u64>,
     /// The unit of `late_by`.
@@ -61,8 +46,10 @@ pub struct Output {
     pub operators: Vec<OperatorReport>,
     /// What memory came to.
     pub memory: Counters,
-    /// How long markers took from the source to the sink.
-    pub latency: Latency,
+    /// From the arrival of a row to the sink.
+    pub event_latency: Latency,
+    /// From the arrival of the watermark that closed a window to its results at the sink.
+    pub output_latency: Latency,
 }
 
 impl Output {

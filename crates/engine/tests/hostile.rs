@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod running;
 mod tables;
 
 use std::sync::Arc;
@@ -11,12 +12,13 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use penstock_engine::{Aggregate, Pipeline, Plan};
+use penstock_engine::{Aggregate, Plan, RunOptions};
 use penstock_expr::{BinaryOp, Expr, Literal};
 use penstock_operators::LookupKind;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::{PlanError, Span};
 use proptest::prelude::*;
+use running::run_with;
 use serde_json::{Value, json};
 use tables::table_of_every_type;
 
@@ -360,7 +362,7 @@ proptest! {
             *text.pointer_mut(&all[place.index(all.len())]).unwrap() = by.get(&odd).clone();
         }
         if let Ok(plan) = Plan::from_json(&text.to_string()) {
-            prop_assert!(Pipeline::new(&plan).is_ok(), "P1: a plan that exists can run: {}", text);
+            prop_assert!(run_with(&plan, &RunOptions::default(), &[]).is_ok(), "P1: a plan that exists can run: {}", text);
             prop_assert_eq!(&Plan::from_json(&plan.to_json().unwrap()).unwrap(), &plan);
         }
     }
@@ -376,7 +378,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         if let Ok(plan) = Plan::from_json(&text) {
-            prop_assert!(Pipeline::new(&plan).is_ok(), "P1: a plan that exists can run: {}", text);
+            prop_assert!(run_with(&plan, &RunOptions::default(), &[]).is_ok(), "P1: a plan that exists can run: {}", text);
         }
     }
 }

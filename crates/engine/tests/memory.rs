@@ -2,21 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-use std::sync::atomic::AtomicBool;
+mod running;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use penstock_engine::job::Pushed;
 use penstock_engine::{
-    Aggregate, Chaining, Deliver, Job, Output, Pipeline, Plan, RunError, RunOptions, StartError,
+    Aggregate, Chaining, Deliver, Doorbell, Engine, EngineOptions, FEED_BATCHES, Input, Plan, Pushed,
+    RunError, RunOptions, Sink, StartError, feed,
 };
 use penstock_expr::Expr;
 use penstock_memory::{MemoryKind, OpenError};
 use penstock_operators::LookupKind;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::Span;
+use running::run_with;
 
 const EVER: Duration = Duration::from_secs(20);
 
@@ -39,15 +41,6 @@ fn batch(from: i64, rows: i64, text: &str) -> RecordBatch {
         ("s", texts, true),
     ])
     .unwrap()
-}
-
-fn run(plan: &Plan, options: &RunOptions, batches: &[RecordBatch]) -> Result<Output, RunError> {
-    let stop = AtomicBool::new(false);
-    let mut pipeline = Pipeline::with_options(plan, options).unwrap();
-    for batch in batches {
-        pipeline.push(batch, &stop)?;
-    }
-    pipeline.finish(&stop)
 }
 
 fn every_way(budget_bytes: usize) -> impl Iterator<Item = RunOptions> {
@@ -75,7 +68,7 @@ fn long_strings_on_their_way_do_not_fail_a_small_state() {
     let text = "x".repeat(4000);
     let batches: Vec<RecordBatch> = (0..4).map(|number| batch(number * 2000, 2000, &text)).collect();
     for options in every_way(4 << 20) {
-        let output = run(&largest_per_window(1000), &options, &batches).unwrap();
+        let output = run_with(&largest_per_window(1000), &options, &batches).unwrap();
         assert_eq!(output.rows_out(), 8, "{options:?}");
     }
 }
@@ -86,7 +79,7 @@ fn state_that_outgrows_the_budget_ends_the_query_by_its_name() {
     let plan = stream().tumbling(Span::Ticks(10_000_000), vec![Expr::column("k")], vec![count]).unwrap();
     let batches: Vec<RecordBatch> = (0..100).map(|number| batch(number * 5000, 5000, "")).collect();
     for options in every_way(2 << 20) {
-        match run(&plan, &options, &batches) {
+        match run_with(&plan, &options, &batches) {
             Err(RunError::MemoryLimit { operator, bytes, limit }) => {
                 assert_eq!((operator.as_str(), limit.budget_bytes), ("window", 2 << 20));
                 assert!(bytes > 1 << 20);
@@ -96,10 +89,17 @@ fn state_that_outgrows_the_budget_ends_the_query_by_its_name() {
     }
 }
 
+/// Why the plan cannot be started.
+fn refusal(plan: &Plan, options: &RunOptions) -> Option<StartError> {
+    let engine = Engine::start(EngineOptions { run: options.clone(), ..EngineOptions::default() }).unwrap();
+    let (_feed, end) = feed(FEED_BATCHES);
+    engine.submit(plan, Input::Feed(end), Sink::Collect, None).err()
+}
+
 #[test]
 fn what_does_not_fit_is_refused_before_anything_runs() {
     let options = RunOptions { budget_bytes: Some(20_000), ..RunOptions::default() };
-    match Pipeline::with_options(&stream(), &options).err() {
+    match refusal(&stream(), &options) {
         Some(StartError::Memory(OpenError::Limit(limit))) => assert_eq!(limit.budget_bytes, 20_000),
         other => panic!("{other:?}"),
     }
@@ -107,7 +107,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     let table = RecordBatch::try_from_iter([("k", Arc::clone(&numbers)), ("g", numbers)]).unwrap();
     let plan = stream().lookup(&table, vec!["k".to_owned()], LookupKind::Inner).unwrap();
     let options = RunOptions { budget_bytes: Some(1 << 20), ..RunOptions::default() };
-    match Pipeline::with_options(&plan, &options).err() {
+    match refusal(&plan, &options) {
         Some(StartError::Table { operator, bytes, .. }) => {
             assert_eq!(operator, "lookup");
             assert!(bytes > 1 << 20);
@@ -122,7 +122,7 @@ fn a_result_that_is_kept_leaves_the_budget_without_a_copy() {
     let plan = stream().select(vec![Expr::column("t"), Expr::column("k")]).unwrap();
     for chain in [Chaining::Auto, Chaining::Off] {
         let options = RunOptions { chain, budget_bytes: Some(8 << 20), ..RunOptions::default() };
-        let output = run(&plan, &options, &batches).unwrap();
+        let output = run_with(&plan, &options, &batches).unwrap();
         assert_eq!(output.rows_out(), 2_000_000);
         let memory = output.memory;
         // Of 17 bytes a row, 16 are shared; what the log starts with, in small blocks, is copied.
@@ -147,8 +147,10 @@ impl Deliver for Taken {
 #[test]
 fn results_of_a_stream_that_goes_quiet_are_delivered() {
     let taken = Taken::default();
-    let pipeline = Pipeline::delivering(&stream(), &RunOptions::default(), Box::new(taken.clone())).unwrap();
-    let (mut feed, job) = Job::start(pipeline).unwrap();
+    let engine = Engine::start(EngineOptions::default()).unwrap();
+    let (mut feed, end) = feed(FEED_BATCHES);
+    let sink = Sink::Deliver(Box::new(taken.clone()), Doorbell::default());
+    let query = engine.submit(&stream(), Input::Feed(end), sink, None).unwrap();
     for number in 0..10 {
         assert!(matches!(feed.push(batch(number * 300, 300, ""), EVER), Pushed::Taken));
     }
@@ -158,17 +160,8 @@ fn results_of_a_stream_that_goes_quiet_are_delivered() {
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(feed);
-    assert_eq!(job.join().unwrap().rows_in, 3000);
-}
-
-#[test]
-fn a_pipeline_that_has_failed_does_not_go_on() {
-    let stop = AtomicBool::new(false);
-    let mut pipeline = Pipeline::new(&stream()).unwrap();
-    let wrong = RecordBatch::try_from_iter([("t", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
-    assert!(matches!(pipeline.push(&wrong, &stop), Err(RunError::Batch { .. })));
-    assert!(matches!(pipeline.push(&batch(0, 3, ""), &stop), Err(RunError::Failed)));
-    assert!(matches!(pipeline.finish(&stop), Err(RunError::Failed)));
+    assert!(query.wait(EVER));
+    assert_eq!(query.take_output().unwrap().rows_in, 3000);
 }
 
 #[test]
@@ -178,8 +171,8 @@ fn a_long_run_allocates_nothing_in_the_middle_of_its_work() {
     let plan = stream().tumbling(Span::Ticks(1_000), vec![], vec![count]).unwrap();
     for chain in [Chaining::Auto, Chaining::Off] {
         let options = RunOptions { chain, ..RunOptions::default() };
-        let output = run(&plan, &options, &batches).unwrap();
+        let output = run_with(&plan, &options, &batches).unwrap();
         assert_eq!(output.memory.inline_allocations, 0, "{:?}", output.memory);
-        assert!(output.latency.markers > 0);
+        assert!(output.event_latency.count > 0);
     }
 }

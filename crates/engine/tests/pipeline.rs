@@ -3,9 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod running;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMillisecondType};
@@ -15,7 +16,9 @@ use arrow_array::{
 };
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use penstock_engine::{Aggregate, Chaining, Output, Pipeline, Plan, RunError, RunOptions};
+use penstock_engine::{
+    Aggregate, Chaining, EngineOptions, Mode, Output, Plan, PolicyKind, RunError, RunOptions,
+};
 use penstock_expr::{BinaryOp, Expr, Literal};
 use penstock_memory::MemoryKind;
 use penstock_memory::platform::Platform;
@@ -24,6 +27,7 @@ use penstock_operators::LookupKind;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::{ComputeError, Span};
 use proptest::prelude::*;
+use running::{run_as, run_with};
 
 fn col(name: &str) -> Expr {
     Expr::column(name)
@@ -96,27 +100,19 @@ fn dressed_up(batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-fn run_with(mut pipeline: Pipeline, batches: &[RecordBatch]) -> Result<Output, RunError> {
-    let stop = AtomicBool::new(false);
-    for batch in batches {
-        pipeline.push(batch, &stop)?;
-    }
-    pipeline.finish(&stop)
-}
-
 fn run(plan: &Plan, batches: &[RecordBatch]) -> Result<Output, RunError> {
-    run_with(Pipeline::new(plan).unwrap(), batches)
+    run_with(plan, &RunOptions::default(), batches)
 }
 
 /// Ways to run a plan, none of which may change the answer.
-fn any_options() -> impl Strategy<Value = RunOptions> {
+fn any_options() -> impl Strategy<Value = EngineOptions> {
     let memory = prop::sample::select(vec![MemoryKind::Blocks, MemoryKind::Queue]);
     let chain = prop::sample::select(vec![Chaining::Auto, Chaining::Off]);
     let platform = prop::sample::select(vec![None, Some(Platform::Portable)]);
     let block_rows = prop::sample::select(vec![None, Some(1), Some(2), Some(7), Some(64)]);
     let chunk_blocks = prop::sample::select(vec![None, Some(1), Some(3)]);
     let rows_per_run = prop::sample::select(vec![None, Some(1), Some(2), Some(5), Some(40)]);
-    (memory, chain, platform, block_rows, chunk_blocks, rows_per_run).prop_map(
+    let run = (memory, chain, platform, block_rows, chunk_blocks, rows_per_run).prop_map(
         |(memory, chain, platform, block_rows, chunk_blocks, rows_per_run)| RunOptions {
             memory,
             chain,
@@ -126,7 +122,16 @@ fn any_options() -> impl Strategy<Value = RunOptions> {
             budget_bytes: Some(4 << 20),
             ..RunOptions::default()
         },
-    )
+    );
+    let workers = prop::sample::select(vec![Some(1), Some(2), Some(3)]);
+    let policy = prop::sample::select(PolicyKind::NAMES.map(|(_, policy)| policy).to_vec());
+    let mode = prop::sample::select(vec![Mode::State, Mode::State, Mode::Threads]);
+    (workers, policy, mode, run).prop_map(|(workers, policy, mode, run)| EngineOptions {
+        workers,
+        policy,
+        mode,
+        run,
+    })
 }
 
 /// A result as text, a line per row; the column names on top.
@@ -251,7 +256,7 @@ proptest! {
         }).collect();
         for plan in plans(delay, size) {
             let one = run(&plan, std::slice::from_ref(&whole)).unwrap();
-            let many = run_with(Pipeline::with_options(&plan, &options).unwrap(), &pieces).unwrap();
+            let many = run_as(&plan, &options, &pieces).unwrap();
             let has_window = plan.explain().contains("window        ");
             let order = |lines: Vec<String>| if has_window { sorted(lines) } else { lines };
             prop_assert_eq!(order(lines(&one)), order(lines(&many)), "{}", plan.explain());
@@ -287,7 +292,7 @@ proptest! {
         let plan = stream(delay).filter(binary(col("x"), ">", lit(0))).unwrap();
         let counted = vec![aggregate(AggregateKind::Count, None), aggregate(AggregateKind::Sum, Some("x")), aggregate(AggregateKind::Mean, Some("x"))];
         let plan = plan.tumbling(Span::Ticks(size), vec![col("k")], counted).unwrap();
-        let output = run_with(Pipeline::with_options(&plan, &options).unwrap(), &[batch(&rows)]).unwrap();
+        let output = run_as(&plan, &options, &[batch(&rows)]).unwrap();
         check_account(&output);
         prop_assert_eq!((output.rows_filtered, output.rows_late, output.late_by), (filtered, late, late_by));
         let mut given = BTreeMap::new();
@@ -474,13 +479,4 @@ fn a_value_that_cannot_be_computed_is_named_with_its_operator() {
         .and_then(|plan| plan.select(vec![inverse()]))
         .unwrap();
     assert_eq!(run(&guarded, &[rows]).unwrap().rows_out(), 2);
-}
-
-#[test]
-fn a_raised_flag_ends_a_batch_between_two_runs() {
-    let rows: Vec<Row> = (0..100).map(|t| Row { t, k: None, s: None, x: None }).collect();
-    let mut pipeline =
-        Pipeline::with_options(&stream(0), &RunOptions { rows_per_run: Some(10), ..RunOptions::default() })
-            .unwrap();
-    assert!(matches!(pipeline.push(&batch(&rows), &AtomicBool::new(true)), Err(RunError::Stopped)));
 }

@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod running;
 mod tables;
 
 use std::sync::Arc;
 
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use penstock_engine::{Aggregate, Pipeline, Plan};
+use penstock_engine::{Aggregate, Plan, RunOptions};
 use penstock_expr::{BinaryOp, Expr, Literal, UnaryOp};
 use penstock_operators::LookupKind;
 use penstock_operators::aggregates::AggregateKind;
@@ -158,7 +159,7 @@ fn check_round_trip(plan: &Plan) {
     assert_eq!(again.schema(), plan.schema());
     assert_eq!(again.time(), plan.time());
     assert_eq!(again.to_json().unwrap(), json);
-    assert!(Pipeline::new(&again).is_ok(), "P1: a plan that exists can run");
+    assert!(running::run_with(&again, &RunOptions::default(), &[]).is_ok(), "P1: a plan that exists can run");
 }
 
 #[test]

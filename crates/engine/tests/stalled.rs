@@ -14,8 +14,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use penstock_engine::job::Pushed;
-use penstock_engine::{Chaining, Deliver, Job, Pipeline, Plan, RunOptions};
+use penstock_engine::{
+    Chaining, Deliver, Doorbell, Engine, EngineOptions, FEED_BATCHES, Input, Plan, Pushed, RunOptions, Sink,
+    feed,
+};
 use penstock_expr::{BinaryOp, Expr, Literal};
 use penstock_types::Span;
 
@@ -75,9 +77,11 @@ fn stall(chain: Chaining, seconds: u64) {
         )
         .unwrap()
     };
-    let pipeline = Pipeline::delivering(&plan, &options, deliver).unwrap();
-    let wake = pipeline.wake();
-    let (mut feed, job) = Job::start(pipeline).unwrap();
+    let engine = Engine::start(EngineOptions { run: options, ..EngineOptions::default() }).unwrap();
+    let doorbell = Doorbell::default();
+    let (mut feed, end) = feed(FEED_BATCHES);
+    let query =
+        engine.submit(&plan, Input::Feed(end), Sink::Deliver(deliver, doorbell.clone()), None).unwrap();
     let taken = Arc::new(AtomicU64::new(0));
     let stop_at = Arc::new(AtomicU64::new(u64::MAX));
     let before = resident_bytes();
@@ -121,9 +125,10 @@ fn stall(chain: Chaining, seconds: u64) {
 
     stop_at.store(taken_by_then + BATCHES_AFTER, Ordering::Release);
     open.store(true, Ordering::Release);
-    wake.signal();
+    doorbell.ring();
     let batches = feeding.join().unwrap();
-    let output = job.join().unwrap();
+    assert!(query.wait(Duration::from_secs(60)));
+    let output = query.take_output().unwrap();
     assert_eq!(output.rows_in, batches * BATCH_ROWS as u64);
     assert_eq!(*next.lock().unwrap(), batches as i64 * BATCH_ROWS);
     assert!(output.memory.peak_used_bytes <= BUDGET_BYTES as u64);

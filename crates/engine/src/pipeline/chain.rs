@@ -1,5 +1,6 @@
 //! Stateless operators that run without a pause between them.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use penstock_memory::Run;
@@ -8,7 +9,7 @@ use penstock_operators::Stage;
 use penstock_scheduler::Profile;
 
 use crate::error::RunError;
-use crate::output::OperatorReport;
+use crate::query::account::{Operator, Role};
 
 /// Nanoseconds since `started`.
 pub(super) fn elapsed_ns(started: Instant) -> u64 {
@@ -19,7 +20,7 @@ pub(super) fn elapsed_ns(started: Instant) -> u64 {
 pub(super) struct Link {
     pub(super) name: &'static str,
     pub(super) stage: Box<dyn Stage>,
-    pub(super) profile: Profile,
+    pub(super) profile: Arc<Profile>,
     /// The charge for the table that it looks rows up in, if it does.
     pub(super) _table: StateAccount,
 }
@@ -54,15 +55,12 @@ impl Chain {
         Ok(())
     }
 
-    /// Rows that the operators dropped.
-    pub(super) fn rows_dropped(&self) -> u64 {
-        self.links.iter().map(|link| link.profile.rows_in - link.profile.rows_out).sum()
-    }
-
-    /// What each operator did.
-    pub(super) fn reports(&self) -> impl Iterator<Item = OperatorReport> {
-        self.links
-            .iter()
-            .map(|link| OperatorReport { name: link.name.to_owned(), profile: link.profile.clone() })
+    /// The operators, for the account of the query.
+    pub(super) fn operators(&self, role: Role) -> impl Iterator<Item = Operator> {
+        self.links.iter().map(move |link| Operator {
+            name: link.name.to_owned(),
+            role,
+            profile: Arc::clone(&link.profile),
+        })
     }
 }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use arrow_schema::{DataType, Schema, SchemaRef};
 use penstock_expr::{Expr, Expression, Scope, compile as compile_expr};
@@ -17,7 +16,7 @@ use penstock_progress::{BoundedDelay, Tumbling};
 use penstock_scheduler::rows_per_run;
 use penstock_types::PlanError;
 
-use super::source::{Clock, Source};
+use super::source::Clock;
 use crate::options::RunOptions;
 use crate::plan::{Aggregate, Plan, Step, TableStep};
 
@@ -46,15 +45,15 @@ pub(super) struct Segment {
 
 /// A plan, compiled as far as it does not matter how it is run.
 pub(super) struct Compiled {
-    pub(super) source: Source,
+    pub(super) columns: SourceColumns,
+    pub(super) clock: Option<Clock>,
+    pub(super) rows_per_run: usize,
     pub(super) segments: Vec<Segment>,
     /// The window behind each segment but the last.
     pub(super) windows: Vec<WindowAggregate>,
-    /// Where event time stands in the first segment: the time, and the watermark before each row.
-    pub(super) clock: Option<(SlotId, SlotId)>,
 }
 
-fn kind(data_type: &DataType, nullable: bool) -> ColumnKind {
+pub(super) fn kind(data_type: &DataType, nullable: bool) -> ColumnKind {
     ColumnKind::of(data_type, nullable).expect("types are checked when the plan is built")
 }
 
@@ -71,7 +70,7 @@ impl Segment {
         Self { kinds, ops: Vec::new(), schema, slots, end_reads: Vec::new() }
     }
 
-    fn add_slot(&mut self, kind: ColumnKind) -> SlotId {
+    pub(super) fn add_slot(&mut self, kind: ColumnKind) -> SlotId {
         self.kinds.push(kind);
         self.kinds.len() - 1
     }
@@ -243,7 +242,7 @@ impl Segment {
 }
 
 /// Compiles a plan.
-pub(super) fn compile(plan: &Plan, options: &RunOptions, started: Instant) -> Result<Compiled, PlanError> {
+pub(super) fn compile(plan: &Plan, options: &RunOptions) -> Result<Compiled, PlanError> {
     let (first, steps) = plan.steps().split_first().expect("a plan starts with a stream");
     let Step::Stream { schema, time, delay } = &**first else {
         unreachable!("a plan starts with a stream");
@@ -288,6 +287,5 @@ pub(super) fn compile(plan: &Plan, options: &RunOptions, started: Instant) -> Re
     }
     let columns = SourceColumns::new(Arc::clone(schema), read);
     let rows = options.rows_per_run.unwrap_or_else(|| rows_per_run(columns.row_width())).max(1);
-    let source = Source::new(columns, clock, rows, started);
-    Ok(Compiled { source, segments, windows, clock: event_time })
+    Ok(Compiled { columns, clock, rows_per_run: rows, segments, windows })
 }

@@ -4,12 +4,17 @@
 //!     taken in, so a task never holds more than one run and the few signals behind it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use penstock_memory::{EdgeWriter, Run, Signal, SlotId};
+use penstock_memory::{EdgeReader, EdgeWriter, OpenError, Run, Signal, SlotId};
+use penstock_queue::wake::Wake;
 use smallvec::SmallVec;
 
 use super::chain::elapsed_ns;
+use super::sink::Press;
+use crate::engine::bell::Bell;
 
 /// Something that leaves behind the rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,18 +31,48 @@ pub(super) struct Marks {
 }
 
 /// Who reads the edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) enum Reader {
     /// Another task.
     Task,
-    /// The sink, which asks for nothing but rows, latency markers and the end. What else stands between rows would only
-    /// cut its batches short.
-    Sink,
+    /// The sink, which asks for nothing but rows, what is timed there and the end. What else stands between rows would
+    /// only cut its batches short. It leaves rows until more have come, unless it is pressed.
+    Sink(Arc<Press>),
+}
+
+/// Wakes a task for room, when it has asked for some.
+///
+/// Readers ring for every chunk that they leave, and whenever they have caught up. Most of the time nobody waits.
+///
+/// O2. A writer without room asks (`want`) and then looks again; a reader makes room and then rings. Both are a
+///     read-modify-write of one word: either the writer sees the room, or the reader sees that it is wanted.
+pub(super) struct RoomBell {
+    bell: Arc<Bell>,
+    wanted: AtomicBool,
+}
+
+impl RoomBell {
+    pub(super) fn new(bell: &Arc<Bell>) -> Arc<Self> {
+        Arc::new(Self { bell: Arc::clone(bell), wanted: AtomicBool::new(false) })
+    }
+
+    fn want(&self) {
+        self.wanted.swap(true, Ordering::AcqRel);
+    }
+}
+
+impl Wake for RoomBell {
+    fn wake(&self) {
+        if self.wanted.swap(false, Ordering::AcqRel) {
+            self.bell.ring();
+        }
+    }
 }
 
 /// The way out of a task.
 pub(super) struct Outlet {
     edge: EdgeWriter,
+    wanted: Arc<RoomBell>,
     /// The columns that go on.
     slots: Vec<SlotId>,
     marks: Option<Marks>,
@@ -51,12 +86,20 @@ pub(super) struct Outlet {
     below: VecDeque<(usize, i64)>,
     due: VecDeque<Due>,
     blocked_since: Option<Instant>,
+    blocked_ns: u64,
+    rows: u64,
 }
 
 impl Outlet {
-    pub(super) fn new(edge: EdgeWriter, slots: Vec<SlotId>, marks: Option<Marks>, reader: Reader) -> Self {
+    pub(super) fn new(
+        (edge, wanted): (EdgeWriter, Arc<RoomBell>),
+        slots: Vec<SlotId>,
+        marks: Option<Marks>,
+        reader: Reader,
+    ) -> Self {
         Self {
             edge,
+            wanted,
             slots,
             marks,
             reader,
@@ -66,12 +109,18 @@ impl Outlet {
             below: VecDeque::new(),
             due: VecDeque::new(),
             blocked_since: None,
+            blocked_ns: 0,
+            rows: 0,
         }
     }
 
     /// Rows that can leave now; 0 is backpressure.
     pub(super) fn room(&mut self) -> usize {
-        let room = self.edge.room();
+        let mut room = self.edge.room();
+        if room == 0 {
+            self.wanted.want();
+            room = self.edge.room();
+        }
         if room == 0 {
             self.note_blocked()
         } else {
@@ -82,12 +131,41 @@ impl Outlet {
 
     fn note_blocked(&mut self) {
         self.blocked_since.get_or_insert_with(Instant::now);
+        // Memory that is under way comes soon. Otherwise only the reader can make room: a sink from rows that it would
+        // rather have left, to be handed out with others.
+        if let Reader::Sink(press) = &self.reader
+            && !self.edge.is_waiting_for_memory()
+        {
+            press.press();
+        }
     }
 
     fn note_moved(&mut self) {
         if let Some(since) = self.blocked_since.take() {
-            self.edge.add_backpressure_ns(elapsed_ns(since));
+            let ns = elapsed_ns(since);
+            self.blocked_ns += ns;
+            self.edge.add_backpressure_ns(ns);
         }
+    }
+
+    /// Time that it had something to write and no room, up to now.
+    pub(super) fn blocked_ns(&self) -> u64 {
+        self.blocked_ns + self.blocked_since.map_or(0, elapsed_ns)
+    }
+
+    /// Whether it waits for room.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked_since.is_some()
+    }
+
+    /// Rows that have left.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Lets a reader join.
+    pub(super) fn join(&mut self, wake: Arc<dyn Wake>) -> Result<EdgeReader, OpenError> {
+        self.edge.join(wake)
     }
 
     /// Lets the rows of `run` leave, from now on.
@@ -122,8 +200,23 @@ impl Outlet {
 
     /// Writes as many of them as there is room for. Whether all have left.
     pub(super) fn write(&mut self, run: &Run) -> bool {
+        self.write_some(run);
+        if self.is_writing() {
+            self.wanted.want();
+            self.write_some(run);
+        }
+        let done = !self.is_writing();
+        if done {
+            self.note_moved()
+        } else {
+            self.note_blocked()
+        }
+        done
+    }
+
+    fn write_some(&mut self, run: &Run) {
         if !self.is_writing() {
-            return true;
+            return;
         }
         let pieces: SmallVec<[_; 8]> = self.slots.iter().map(|&slot| run.piece(slot)).collect();
         while self.next < self.end {
@@ -148,8 +241,36 @@ impl Outlet {
             }
             self.edge.append(&pieces, self.next, rows);
             self.next += rows;
+            self.rows += rows as u64;
         }
-        let done = self.next == self.end;
+    }
+
+    /// Lets a watermark or signal leave behind the rows.
+    pub(super) fn push(&mut self, due: Due) {
+        if let Due::Watermark(watermark) = due {
+            self.placed = self.placed.max(watermark);
+        }
+        let wanted = matches!(self.reader, Reader::Task)
+            || !matches!(due, Due::Watermark(_) | Due::Signal(Signal::Arrival { .. }));
+        if wanted {
+            self.due.push_back(due);
+        }
+    }
+
+    /// Lets a signal leave right behind the rows, before what is due already.
+    pub(super) fn push_first(&mut self, due: Due) {
+        self.due.push_front(due);
+    }
+
+    /// Sends what is due. Whether all of it has left.
+    pub(super) fn send_due(&mut self) -> bool {
+        debug_assert!(!self.is_writing(), "O1: signals leave behind the rows");
+        self.send_some();
+        if self.has_due() {
+            self.wanted.want();
+            self.send_some();
+        }
+        let done = !self.has_due();
         if done {
             self.note_moved()
         } else {
@@ -158,34 +279,17 @@ impl Outlet {
         done
     }
 
-    /// Lets a watermark or signal leave behind the rows.
-    pub(super) fn push(&mut self, due: Due) {
-        if let Due::Watermark(watermark) = due {
-            self.placed = self.placed.max(watermark);
-        }
-        let wanted = self.reader == Reader::Task
-            || !matches!(due, Due::Watermark(_) | Due::Signal(Signal::Arrival { .. }));
-        if wanted {
-            self.due.push_back(due);
-        }
-    }
-
-    /// Sends what is due. Whether all of it has left.
-    pub(super) fn send_due(&mut self) -> bool {
-        debug_assert!(!self.is_writing(), "O1: signals leave behind the rows");
+    fn send_some(&mut self) {
         while let Some(due) = self.due.front() {
             let sent = match *due {
                 Due::Watermark(watermark) => self.edge.watermark(watermark),
                 Due::Signal(signal) => self.edge.signal(signal).is_ok(),
             };
             if !sent {
-                self.note_blocked();
-                return false;
+                return;
             }
             self.due.pop_front();
         }
-        self.note_moved();
-        true
     }
 
     /// Whether a watermark or signal waits to leave.
@@ -195,7 +299,7 @@ impl Outlet {
 
     /// Whether it waits for memory that is under way.
     pub(super) fn is_waiting_for_memory(&self) -> bool {
-        self.blocked_since.is_some() && self.edge.is_waiting_for_memory()
+        self.is_blocked() && self.edge.is_waiting_for_memory()
     }
 
     /// Gives memory back that a burst has left behind.

@@ -1,93 +1,178 @@
 //! Where results leave: blocks become Arrow batches, and batches go to whoever takes them.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use penstock_memory::edge::{Next, Rows};
+use penstock_memory::edge::{EdgeGauge, Next, Rows};
 use penstock_memory::{EdgeReader, Exporter, Run, Signal, SlotId};
 use penstock_scheduler::Profile;
 
-use super::chain::elapsed_ns;
 use super::task::Step;
+use crate::clock::now_ns;
+use crate::engine::bell::Bell;
 use crate::error::RunError;
-use crate::output::Latency;
+use crate::query::state::State;
+use crate::results::Results;
 
 /// Takes result batches.
 pub trait Deliver: Send {
-    /// Takes a batch, or gives it back when it has to wait. Whoever gives one back wakes the pipeline later.
+    /// Takes a batch, or gives it back when it has to wait. Whoever gives one back rings the [`Doorbell`] later.
     fn deliver(&mut self, batch: RecordBatch) -> Option<RecordBatch>;
+
+    /// Whether few rows now are better than more of them later.
+    fn is_hungry(&self) -> bool {
+        true
+    }
+}
+
+/// Tells a query that its [`Deliver`] may take a batch that it gave back.
+#[derive(Clone, Default)]
+pub struct Doorbell(Arc<Mutex<Option<Arc<Bell>>>>);
+
+impl Doorbell {
+    pub(crate) fn hang(&self, bell: &Arc<Bell>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(bell));
+    }
+
+    /// Rings.
+    pub fn ring(&self) {
+        let bell = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(bell) = bell {
+            bell.ring();
+        }
+    }
+}
+
+/// Where results go.
+pub(super) enum Taker {
+    /// To a list that is handed over when the query has ended.
+    Collected(Arc<Mutex<Vec<RecordBatch>>>),
+    /// To whoever reads them.
+    Results(Results),
+    /// To the caller's own taker.
+    Deliver(Box<dyn Deliver>),
+    /// Nowhere.
+    Nobody,
+}
+
+impl Taker {
+    fn deliver(&mut self, batch: RecordBatch) -> Option<RecordBatch> {
+        match self {
+            Self::Collected(batches) => {
+                batches.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+                None
+            }
+            Self::Results(results) => results.offer(batch),
+            Self::Deliver(deliver) => deliver.deliver(batch),
+            Self::Nobody => None,
+        }
+    }
+
+    fn is_hungry(&self) -> bool {
+        match self {
+            Self::Collected(_) => false,
+            Self::Results(results) => results.is_empty(),
+            Self::Deliver(deliver) => deliver.is_hungry(),
+            Self::Nobody => true,
+        }
+    }
+}
+
+/// How the task before the sink says that it has no room.
+pub(super) struct Press {
+    pressed: AtomicBool,
+    bell: Arc<Bell>,
+}
+
+impl Press {
+    pub(super) fn new(bell: Arc<Bell>) -> Self {
+        Self { pressed: AtomicBool::new(false), bell }
+    }
+
+    pub(super) fn press(&self) {
+        self.pressed.store(true, Ordering::Release);
+        self.bell.ring();
+    }
 }
 
 /// The last task.
-pub(super) struct Sink {
+pub(crate) struct Sink {
     pub(super) reader: EdgeReader,
+    pub(super) gauge: EdgeGauge,
     /// Scratch for rows that come one by one, and the slots of the edge's columns in it.
     pub(super) run: Run,
     pub(super) slots: Vec<SlotId>,
     /// Which column of the edge each column of the result is.
     pub(super) columns: Vec<usize>,
     pub(super) exporter: Exporter,
-    pub(super) deliver: Box<dyn Deliver>,
+    pub(super) taker: Taker,
+    pub(super) press: Arc<Press>,
     pub(super) waiting: VecDeque<RecordBatch>,
-    pub(super) profile: Profile,
-    pub(super) latency: Latency,
-    pub(super) started: Instant,
+    pub(super) profile: Arc<Profile>,
     pub(super) ended: bool,
 }
 
 impl Sink {
-    /// Takes what there is. Rows to which more may be added in their block are taken only in a hurry: otherwise they are
-    /// better left, to be handed out together.
-    pub(super) fn step(&mut self, hurry: bool) -> Result<Step, RunError> {
+    /// Takes what there is. Rows to which more may be added in their block are better left, to be handed out together,
+    /// unless somebody is hungry for them or the task before has no room.
+    pub(crate) fn step(&mut self, query: &State) -> Result<Step, RunError> {
         if !self.hand_out() {
             return Ok(Step::Blocked);
         }
         if self.ended {
-            return Ok(Step::Idle);
+            return Ok(Step::Done);
         }
-        let started = Instant::now();
+        let started = now_ns();
+        let hungry = self.taker.is_hungry();
+        // Once for each time: a writer that still has no room after this step says so again.
+        let pressed = self.press.pressed.swap(false, Ordering::AcqRel);
         let pending = self.reader.pending();
         let rows = match self.reader.peek(usize::MAX) {
+            Next::Rows(rows) if matches!(self.taker, Taker::Nobody) => rows.len(),
             Next::Rows(Rows::Lease(lease)) => {
                 let may_grow = pending <= lease.rows() as u64 && !lease.ends_block();
-                if may_grow && !hurry {
+                // A signal behind them, such as the end, waits until they have gone.
+                let wanted = hungry || pressed || self.gauge.work().signals > 0;
+                if may_grow && !wanted {
                     return Ok(Step::Idle);
                 }
                 self.exporter.take(&lease, &self.columns)?;
                 lease.rows()
             }
             Next::Rows(rows) => {
+                let count = rows.len();
                 rows.begin(&mut self.run, &self.slots);
                 self.run.ready(&self.slots);
                 let columns: Vec<_> =
                     self.columns.iter().map(|&column| self.run.column(self.slots[column])).collect();
-                self.exporter.append(&columns, 1)?;
-                1
+                self.exporter.append(&columns, count)?;
+                count
             }
             Next::Watermark(_) => {
                 self.reader.pass();
-                return Ok(Step::Worked);
+                return Ok(Step::Worked(0));
             }
             Next::Signal(signal) => {
                 self.reader.pass();
-                self.note(signal)?;
-                return Ok(Step::Worked);
+                self.note(signal, query)?;
+                return Ok(Step::Worked(0));
             }
-            Next::Nothing | Next::Closed => return Ok(Step::Idle),
+            Next::Nothing | Next::Closed => return if hungry { self.serve() } else { Ok(Step::Idle) },
         };
         self.reader.advance(rows);
-        self.profile.record(rows, rows, elapsed_ns(started));
+        self.profile.record(rows, rows, now_ns() - started);
         self.waiting.extend(self.exporter.take_finished());
         self.hand_out();
-        Ok(Step::Worked)
+        Ok(Step::Worked(rows))
     }
 
-    fn note(&mut self, signal: Signal) -> Result<(), RunError> {
+    fn note(&mut self, signal: Signal, query: &State) -> Result<(), RunError> {
+        let account = &query.account;
         match signal {
-            Signal::Marker { sent_ns } => {
-                self.latency.record(elapsed_ns(self.started).saturating_sub(sent_ns))
-            }
+            Signal::Marker { sent_ns } => account.event_latency.record(now_ns().saturating_sub(sent_ns)),
+            Signal::Results { due_ns } => account.output_latency.record(now_ns().saturating_sub(due_ns)),
             Signal::Arrival { .. } => {}
             Signal::End => {
                 self.ended = true;
@@ -100,7 +185,7 @@ impl Sink {
     /// Hands batches out. Whether none is left.
     fn hand_out(&mut self) -> bool {
         while let Some(batch) = self.waiting.pop_front() {
-            if let Some(back) = self.deliver.deliver(batch) {
+            if let Some(back) = self.taker.deliver(batch) {
                 self.waiting.push_front(back);
                 return false;
             }
@@ -108,15 +193,31 @@ impl Sink {
         true
     }
 
-    /// Hands out everything that was taken, however little it is. Whether none is left.
-    pub(super) fn flush(&mut self) -> Result<bool, RunError> {
+    /// Hands out what was taken so far, since nothing follows for now.
+    fn serve(&mut self) -> Result<Step, RunError> {
         self.exporter.seal()?;
         self.waiting.extend(self.exporter.take_finished());
-        Ok(self.hand_out())
+        if self.waiting.is_empty() {
+            return Ok(Step::Idle);
+        }
+        Ok(if self.hand_out() { Step::Worked(0) } else { Step::Blocked })
     }
 
-    /// Whether everything has been handed out, to the last row.
-    pub(super) fn is_done(&self) -> bool {
-        self.ended && self.waiting.is_empty()
+    /// Hands out everything that was taken, however little it is.
+    fn flush(&mut self) -> Result<(), RunError> {
+        self.exporter.seal()?;
+        self.waiting.extend(self.exporter.take_finished());
+        self.hand_out();
+        Ok(())
+    }
+
+    /// Whether batches wait to be taken.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Rows taken in so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.profile.read().rows_in
     }
 }

@@ -1,15 +1,21 @@
 //! Where rows come in: batches are cut into runs, and event time is read off them.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
 use penstock_memory::{Column, Physical, Run, Signal, SlotId, SourceColumns, Values};
 use penstock_progress::BoundedDelay;
 use penstock_progress::watermark::min_max;
 use penstock_scheduler::Profile;
+use penstock_scheduler::table::Pending;
 
-use super::chain::elapsed_ns;
+use crate::clock::now_ns;
+use crate::engine::bell::Bell;
 use crate::error::RunError;
+use crate::feed::{Fed, FeedEnd};
+use crate::query::state::State;
+use crate::replay::{Pacer, Replaying};
 
 /// Time between two latency markers.
 const MARKER_NS: u64 = 50_000_000;
@@ -28,20 +34,46 @@ pub(super) struct Clock {
     pub(super) progress: BoundedDelay,
 }
 
+/// Where batches come from.
+pub(crate) enum Intake {
+    /// Somebody pushes them.
+    Feed(FeedEnd),
+    /// They are in memory.
+    Replay(Replaying),
+}
+
+/// What a source has.
+pub(super) enum Poll {
+    /// Rows, for [`Source::next_run`].
+    Rows,
+    /// Nothing now: whoever brings a batch wakes the task.
+    Nothing,
+    /// Nothing before that time.
+    Until(u64),
+    /// Nothing now or ever.
+    Ended,
+}
+
 /// The head of the first task.
 pub(super) struct Source {
     columns: SourceColumns,
     clock: Option<Clock>,
     rows_per_run: usize,
+    intake: Intake,
+    pacer: Option<Pacer>,
+    /// Set once the source may begin.
+    begin: Arc<AtomicBool>,
     batches: u64,
     rows: u64,
-    /// Rows of the batch at hand that are still to come, from here.
+    /// Rows of the batch at hand that are still to come, from here, and how many of them now.
     next: usize,
     end: usize,
-    ended: bool,
-    pub(super) profile: Profile,
+    due: usize,
+    /// What is added to the times of the batch.
+    offset: i64,
+    arrived_ns: u64,
+    pub(super) profile: Arc<Profile>,
     before: Vec<i64>,
-    started: Instant,
     next_marker_ns: u64,
     next_arrival_ns: u64,
 }
@@ -51,28 +83,44 @@ impl Source {
         columns: SourceColumns,
         clock: Option<Clock>,
         rows_per_run: usize,
-        started: Instant,
+        mut intake: Intake,
+        begin: Arc<AtomicBool>,
     ) -> Self {
+        let mut pacer = None;
+        if let Intake::Replay(replaying) = &mut intake {
+            pacer = replaying.pacer();
+            replaying.round_ticks = clock.as_ref().map_or(0, |clock| clock.round_ticks(&columns, replaying));
+        }
         Self {
             columns,
             clock,
             rows_per_run,
+            intake,
+            pacer,
+            begin,
             batches: 0,
             rows: 0,
             next: 0,
             end: 0,
-            ended: false,
-            profile: Profile::default(),
+            due: 0,
+            offset: 0,
+            arrived_ns: 0,
+            profile: Arc::default(),
             before: Vec::new(),
-            started,
             next_marker_ns: 0,
             next_arrival_ns: 0,
         }
     }
 
-    /// Batches taken in.
-    pub(super) fn batches(&self) -> u64 {
-        self.batches
+    /// Says whom to wake when a batch comes, and where to look for pending rows.
+    pub(super) fn hang(&self, bell: &Arc<Bell>) {
+        match &self.intake {
+            Intake::Feed(feed) => {
+                feed.hang(bell);
+                bell.row.set_pending(feed.pending());
+            }
+            Intake::Replay(_) => bell.row.set_pending(Box::new(Always)),
+        }
     }
 
     /// How far event time has come.
@@ -80,72 +128,125 @@ impl Source {
         self.clock.as_ref().map_or(penstock_progress::NEVER, |clock| clock.progress.watermark())
     }
 
-    /// Takes a batch in.
-    pub(super) fn open(&mut self, run: &mut Run, batch: &RecordBatch) -> Result<(), RunError> {
-        debug_assert!(!self.has_rows(), "one batch at a time");
+    /// When the rows of the last run arrived.
+    pub(super) fn arrived_ns(&self) -> u64 {
+        self.arrived_ns
+    }
+
+    fn open(&mut self, run: &mut Run, batch: &RecordBatch, query: &State) -> Result<(), RunError> {
         run.open(&self.columns, batch).map_err(|error| RunError::Batch { number: self.batches, error })?;
         self.batches += 1;
-        (self.next, self.end) = (0, batch.num_rows());
+        query.account.batches.add(1);
+        (self.next, self.end, self.due) = (0, batch.num_rows(), batch.num_rows());
         Ok(())
     }
 
-    /// Whether rows of a batch are still to come.
-    pub(super) fn has_rows(&self) -> bool {
-        self.next < self.end
-    }
-
-    /// Says that no batch follows.
-    pub(super) fn end(&mut self) {
-        self.ended = true;
-    }
-
-    /// Whether the input has just ended: true once.
-    pub(super) fn take_end(&mut self) -> bool {
-        std::mem::take(&mut self.ended)
-    }
-
-    /// Begins the next run of the batch, of at most `limit` rows; false when none is left.
-    pub(super) fn next_run(&mut self, run: &mut Run, limit: usize) -> Result<bool, RunError> {
-        if !self.has_rows() {
-            return Ok(false);
+    /// Looks for rows, in the batch at hand and behind it.
+    pub(super) fn poll(&mut self, run: &mut Run, query: &State) -> Result<Poll, RunError> {
+        if !self.begin.load(Ordering::Acquire) {
+            return Ok(if query.is_draining() { Poll::Ended } else { Poll::Nothing });
         }
-        let started = Instant::now();
-        let (start, len) = (self.next, self.rows_per_run.min(self.end - self.next).min(limit));
+        loop {
+            if self.next < self.end {
+                return Ok(self.pace(query));
+            }
+            // What was borrowed from the batch is let go of before anybody waits for the next one.
+            run.close();
+            match &mut self.intake {
+                Intake::Feed(feed) => match feed.take() {
+                    Fed::Batch(arrived) => {
+                        self.arrived_ns = arrived.arrived_ns;
+                        self.open(run, &arrived.batch, query)?;
+                    }
+                    Fed::Nothing if query.is_draining() => return Ok(Poll::Ended),
+                    Fed::Nothing => return Ok(Poll::Nothing),
+                    Fed::Ended => return Ok(Poll::Ended),
+                    Fed::Failed(error) => return Err(RunError::Outside { what: "source", error }),
+                },
+                Intake::Replay(replaying) => match replaying.next() {
+                    Some((batch, offset)) if !query.is_draining() => {
+                        self.offset = offset;
+                        self.arrived_ns = now_ns();
+                        self.open(run, &batch, query)?;
+                    }
+                    _ => return Ok(Poll::Ended),
+                },
+            }
+        }
+    }
+
+    /// How many rows of the batch at hand are due.
+    fn pace(&mut self, query: &State) -> Poll {
+        let Some(pacer) = &mut self.pacer else { return Poll::Rows };
+        if query.is_draining() {
+            return Poll::Ended;
+        }
+        let due = pacer.due(now_ns());
+        query.account.backlog_rows.set(due);
+        query.account.slipped_ns.set(pacer.slipped_ns());
+        let left = self.end - self.next;
+        let worth = pacer.slice_rows().min(left as u64);
+        self.due = left.min(usize::try_from(due).unwrap_or(usize::MAX));
+        if due < worth { Poll::Until(pacer.due_ns(worth)) } else { Poll::Rows }
+    }
+
+    /// Begins the next run of the batch, of at most `limit` rows. How many it has.
+    pub(super) fn next_run(&mut self, run: &mut Run, limit: usize) -> Result<usize, RunError> {
+        let started = now_ns();
+        let (start, len) = (self.next, self.rows_per_run.min(self.end - self.next).min(self.due).min(limit));
         self.next += len;
         run.begin(&self.columns, start, len);
         if let Some(clock) = &mut self.clock {
             if let Some(null) = run.batch().first_null(clock.column, start, len) {
                 return Err(RunError::NullTime { column: clock.name.clone(), row: self.rows + null as u64 });
             }
-            clock.observe(run, &mut self.before);
+            clock.observe(run, self.offset, &mut self.before);
+        }
+        if let Some(pacer) = &mut self.pacer {
+            self.due -= len;
+            self.arrived_ns = pacer.due_ns(len as u64);
+            pacer.take(len as u64);
         }
         self.rows += len as u64;
-        self.profile.record(len, len, elapsed_ns(started));
-        Ok(true)
+        self.profile.record(len, len, now_ns() - started);
+        Ok(len)
     }
 
     /// The signals that belong behind the rows up to now: a latency marker and an arrival mark, each now and then.
-    pub(super) fn marks(&mut self) -> impl Iterator<Item = Signal> + use<> {
-        let now_ns = elapsed_ns(self.started);
-        let is_due = |next: &mut u64, every: u64| {
+    pub(super) fn marks(&mut self) -> (Option<Signal>, Option<Signal>) {
+        let is_due = |next: &mut u64, now_ns: u64, every: u64| {
             let due = now_ns >= *next;
             if due {
                 *next = now_ns + every;
             }
             due
         };
-        let arrival = is_due(&mut self.next_arrival_ns, ARRIVAL_NS);
-        let marker = is_due(&mut self.next_marker_ns, MARKER_NS);
+        let arrival = is_due(&mut self.next_arrival_ns, self.arrived_ns, ARRIVAL_NS);
+        let marker = is_due(&mut self.next_marker_ns, now_ns(), MARKER_NS);
         let latest = self.clock.as_ref().map_or(penstock_progress::NEVER, |clock| clock.progress.latest());
-        let arrival = arrival.then_some(Signal::Arrival { at_ns: now_ns, latest });
-        let marker = marker.then_some(Signal::Marker { sent_ns: now_ns });
-        arrival.into_iter().chain(marker)
+        let arrival = arrival.then_some(Signal::Arrival { at_ns: self.arrived_ns, latest });
+        (arrival, marker.then_some(Signal::Marker { sent_ns: self.arrived_ns }))
+    }
+}
+
+/// Rows of a replay are there whenever they are due; a timer wakes the task then.
+struct Always;
+
+impl Pending for Always {
+    fn work(&self) -> penstock_queue::log::Work {
+        penstock_queue::log::Work { rows: 1 << 32, signals: 0 }
     }
 }
 
 impl Clock {
-    fn observe(&mut self, run: &mut Run, before: &mut Vec<i64>) {
+    fn observe(&mut self, run: &mut Run, offset: i64, before: &mut Vec<i64>) {
         run.ready(&[self.column]);
+        if offset != 0 {
+            let mut moved = run.scratch(Physical::I64);
+            let times = run.column(self.column).fixed::<i64>();
+            moved.refill().extend(times.iter().map(|time| time.saturating_add(offset)));
+            run.put(self.column, moved);
+        }
         if self.slot != self.column {
             let mut wide = run.scratch(Physical::I64);
             widen(run.column(self.column), wide.refill());
@@ -160,6 +261,29 @@ impl Clock {
             std::mem::swap(marks.refill(), before);
             run.put(self.watermark_slot, marks);
         }
+    }
+
+    /// The time from the beginning of one round to that of the next: that of the data, and a tick.
+    fn round_ticks(&self, columns: &SourceColumns, replaying: &Replaying) -> i64 {
+        let mut range: Option<(i64, i64)> = None;
+        let mut run = Run::new();
+        for field in columns.schema().fields() {
+            run.add_slot(Physical::of(field.data_type()).expect("types are checked when the plan is built"));
+        }
+        for batch in replaying.batches() {
+            // A batch that does not fit is refused when its turn comes.
+            if run.open(columns, batch).is_err() {
+                continue;
+            }
+            run.begin(columns, 0, batch.num_rows());
+            run.ready(&[self.column]);
+            if let Values::I64(times) = run.column(self.column).values
+                && let Some((low, high)) = min_max(times)
+            {
+                range = Some(range.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
+            }
+        }
+        range.map_or(0, |(low, high)| high.saturating_sub(low).saturating_add(1))
     }
 }
 

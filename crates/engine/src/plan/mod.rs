@@ -148,6 +148,28 @@ impl Plan {
         })
     }
 
+    /// What the stream was declared with: its columns, its time column and the delay in ticks.
+    pub(crate) fn declared(&self) -> (&SchemaRef, Option<&str>, i64) {
+        let Some(Step::Stream { schema, time, delay }) = self.steps.first().map(|step| &**step) else {
+            unreachable!("a plan starts with a stream")
+        };
+        (schema, time.as_deref(), *delay)
+    }
+
+    /// The plan as far as its declaration: a stream that does nothing else.
+    pub fn declaration(&self) -> Self {
+        let (_, time, _) = self.declared();
+        let time = time.map(str::to_owned);
+        Self { steps: self.steps[..1].to_vec(), schemas: self.schemas[..1].to_vec(), time }
+    }
+
+    /// The declared time column and its type.
+    pub(crate) fn source_time(&self) -> Option<(&str, &DataType)> {
+        let (schema, time, _) = self.declared();
+        let (_, field) = schema.fields().find(time?)?;
+        Some((field.name(), field.data_type()))
+    }
+
     /// The columns behind each step.
     pub(crate) fn schemas(&self) -> &[SchemaRef] {
         &self.schemas

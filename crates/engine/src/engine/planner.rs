@@ -1,0 +1,189 @@
+//! From the task table to ranks, and from counters to costs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use penstock_queue::schedule::{Class, TaskId};
+use penstock_scheduler::profile::Reading;
+use penstock_scheduler::{Decision, Order, Policy, PolicyKind, QueryView, Rollup, Snapshot, TaskView};
+
+use super::bell::Bell;
+use super::core::Core;
+use super::roster::Roster;
+use crate::clock::now_ns;
+
+/// What the epoch thread remembers of a task from roll-up to roll-up.
+#[derive(Default)]
+struct Past {
+    rollup: Rollup,
+    runs: u64,
+    busy_ns: u64,
+    /// Runs that it had made when it was last asked to give memory back.
+    trimmed_at: Option<u64>,
+}
+
+/// Plans and rolls up, with buffers that serve again.
+pub(crate) struct Planner {
+    policy: Box<dyn Policy>,
+    roster: Arc<Roster>,
+    snapshot: Snapshot,
+    decisions: Vec<Decision>,
+    order: Order,
+    ranks: Vec<(TaskId, Class)>,
+    pasts: Vec<(Arc<Bell>, Past)>,
+    rolled_ns: u64,
+    rows: Vec<(u64, u64)>,
+    cpu_ns: u64,
+    busy_ns: u64,
+}
+
+impl Planner {
+    pub(crate) fn new(policy: PolicyKind) -> Self {
+        Self {
+            policy: policy.make(),
+            roster: Arc::default(),
+            snapshot: Snapshot { now_ns: 0, next_epoch_ns: 0, tasks: Vec::new(), queries: Vec::new() },
+            decisions: Vec::new(),
+            order: Order::default(),
+            ranks: Vec::new(),
+            pasts: Vec::new(),
+            rolled_ns: 0,
+            rows: Vec::new(),
+            cpu_ns: 0,
+            busy_ns: 0,
+        }
+    }
+
+    /// Takes a new roster over, with what is remembered of the tasks that were in the old one.
+    fn refresh(&mut self, core: &Core) {
+        let roster = core.roster.get();
+        if Arc::ptr_eq(&roster, &self.roster) {
+            return;
+        }
+        self.roster = roster;
+        self.snapshot.queries = self
+            .roster
+            .queries
+            .iter()
+            .map(|query| QueryView { id: query.id, latency_sum_ns: 0, latency_count: 0 })
+            .collect();
+        self.snapshot.tasks = self
+            .roster
+            .tasks
+            .iter()
+            .map(|task| TaskView {
+                task: task.bell.task().unwrap_or(TaskId::MAX),
+                query: task.query,
+                downstream: task.downstream.iter().copied().collect(),
+                is_source: task.is_source,
+                pending_rows: 0,
+                signals: 0,
+                is_blocked: false,
+                is_running: false,
+                cost_ns: None,
+                selectivity: None,
+                last_run_ns: 0,
+                arrived_ns: 0,
+            })
+            .collect();
+        // By address: an old bell cannot be taken for a new one, since the old list keeps it until here.
+        let mut old: HashMap<*const Bell, (Arc<Bell>, Past)> =
+            self.pasts.drain(..).map(|kept| (Arc::as_ptr(&kept.0), kept)).collect();
+        self.pasts.extend(self.roster.tasks.iter().map(|task| {
+            let kept = old.remove(&Arc::as_ptr(&task.bell));
+            kept.unwrap_or_else(|| (Arc::clone(&task.bell), Past::default()))
+        }));
+        let before: HashMap<u64, u64> = self.rows.drain(..).collect();
+        let rows = |id: u64| (id, before.get(&id).copied().unwrap_or(0));
+        self.rows.extend(self.roster.queries.iter().map(|query| rows(query.id)));
+    }
+
+    fn fill(&mut self) {
+        for (query, view) in self.roster.queries.iter().zip(&mut self.snapshot.queries) {
+            (view.latency_sum_ns, view.latency_count) = query.account.event_latency.totals();
+        }
+        let mut arrived_before = 0;
+        for (task, view) in self.roster.tasks.iter().zip(&mut self.snapshot.tasks) {
+            let row = &task.bell.row;
+            let work = row.work();
+            (view.pending_rows, view.signals) = (work.rows, work.signals);
+            view.is_blocked = row.did.blocked.get() > 0;
+            view.is_running = row.did.running.get() > 0;
+            view.cost_ns = row.cost_ns();
+            view.selectivity = row.selectivity();
+            view.last_run_ns = row.did.last_run_ns.get();
+            view.arrived_ns = row.did.arrived_ns.get();
+            if view.downstream.is_empty() && !view.is_source {
+                // A sink is not told when its rows arrived: no later than those of the task before it.
+                view.arrived_ns = arrived_before;
+            }
+            arrived_before = view.arrived_ns;
+        }
+    }
+
+    /// Ranks all tasks until `next_epoch_ns`. How long that took.
+    pub(crate) fn plan(&mut self, core: &Core, now_ns_: u64, next_epoch_ns: u64) -> u64 {
+        if !core.queue.has_ready() {
+            return 0; // nobody waits, so the order does not matter
+        }
+        self.refresh(core);
+        (self.snapshot.now_ns, self.snapshot.next_epoch_ns) = (now_ns_, next_epoch_ns);
+        self.fill();
+        self.policy.plan(&self.snapshot, &mut self.decisions);
+        for (task, decision) in self.roster.tasks.iter().zip(&self.decisions) {
+            task.bell.row.decide(decision);
+        }
+        self.ranks.clear();
+        for &number in self.order.rank(&self.decisions) {
+            let class = if self.decisions[number].is_eligible { Class::Now } else { Class::Spare };
+            self.ranks.push((self.snapshot.tasks[number].task, class));
+        }
+        core.queue.publish(&self.ranks);
+        let took_ns = now_ns().saturating_sub(now_ns_);
+        core.epoch.epochs.add(1);
+        core.epoch.planning_ns.add(took_ns);
+        took_ns
+    }
+
+    /// Rolls the counters up. Whether any task has run since the last time.
+    pub(crate) fn roll(&mut self, core: &Core, now: u64) -> bool {
+        self.refresh(core);
+        let (cpu_ns, busy_ns) = (core.cpu_ns.load(Ordering::Relaxed), core.busy_ns.load(Ordering::Relaxed));
+        let cpu_share = (cpu_ns - self.cpu_ns) as f64 / (busy_ns - self.busy_ns) as f64;
+        (self.cpu_ns, self.busy_ns) = (cpu_ns, busy_ns);
+        let elapsed_ns = now.saturating_sub(self.rolled_ns).max(1);
+        self.rolled_ns = now;
+        let mut ran = false;
+        for (bell, past) in &mut self.pasts {
+            let did = &bell.row.did;
+            let reading = Reading {
+                rows_in: did.rows_in.get(),
+                rows_out: did.rows_out.get(),
+                runs: did.runs.get(),
+                busy_ns: did.busy_ns.get(),
+            };
+            past.rollup.add(reading, now, cpu_share);
+            let time_share = (reading.busy_ns - past.busy_ns) as f64 / elapsed_ns as f64;
+            bell.row.roll(past.rollup.cost_ns(), past.rollup.selectivity(), time_share);
+            past.busy_ns = reading.busy_ns;
+            if reading.runs != past.runs {
+                past.runs = reading.runs;
+                ran = true;
+            } else if past.trimmed_at.is_none_or(|at| reading.runs > at + 1) && reading.runs > 0 {
+                // It has run since it was asked last, apart from giving memory back, and has been idle for a while.
+                past.trimmed_at = Some(reading.runs);
+                bell.ask_to_trim();
+                ran = true;
+            }
+        }
+        for (query, (_, before)) in self.roster.queries.iter().zip(&mut self.rows) {
+            let rows = query.account.rows().rows_in;
+            let rate = (rows - *before) as f64 * 1e9 / elapsed_ns as f64;
+            query.rate.set(rate.to_bits());
+            *before = rows;
+        }
+        core.epoch.rolling_ns.add(now_ns().saturating_sub(now));
+        ran
+    }
+}

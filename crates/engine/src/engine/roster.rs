@@ -1,0 +1,85 @@
+//! Which tasks there are: for the epoch thread and for metrics.
+//!
+//! The list is replaced as a whole when a query comes or goes; whoever looks at it keeps the one it has.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::bell::Bell;
+use crate::query::state::State;
+
+/// One task.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) bell: Arc<Bell>,
+    /// Which query of the roster it belongs to.
+    pub(crate) query: usize,
+    /// Which entries read what it writes.
+    pub(crate) downstream: SmallVec<[usize; 2]>,
+    pub(crate) is_source: bool,
+}
+
+/// All tasks, and the queries that they belong to.
+#[derive(Clone, Default)]
+pub(crate) struct Roster {
+    pub(crate) tasks: Vec<Entry>,
+    pub(crate) queries: Vec<Arc<State>>,
+}
+
+/// The present roster.
+#[derive(Default)]
+pub(crate) struct RosterCell(Mutex<Arc<Roster>>);
+
+impl Roster {
+    /// Tasks of a query stand in a row, each read by the next one; a shared source is read by the first task of each of
+    /// its queries, which were submitted after it.
+    fn of(queries: Vec<Arc<State>>) -> Self {
+        let mut tasks: Vec<Entry> = Vec::new();
+        let mut sources = HashMap::new();
+        for (query, state) in queries.iter().enumerate() {
+            let bells = state.bells();
+            if state.is_source {
+                sources.insert(state.id, tasks.len());
+            }
+            if let Some(&source) = state.reads.as_ref().and_then(|id| sources.get(id)) {
+                let first = tasks.len();
+                tasks[source].downstream.push(first);
+            }
+            for (number, bell) in bells.iter().enumerate() {
+                let next = (number + 1 < bells.len()).then_some(tasks.len() + 1);
+                tasks.push(Entry {
+                    bell: Arc::clone(bell),
+                    query,
+                    downstream: next.into_iter().collect(),
+                    is_source: number == 0,
+                });
+            }
+        }
+        Self { tasks, queries }
+    }
+}
+
+impl RosterCell {
+    fn locked(&self) -> MutexGuard<'_, Arc<Roster>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self) -> Arc<Roster> {
+        Arc::clone(&self.locked())
+    }
+
+    pub(crate) fn add(&self, query: &Arc<State>) {
+        let mut roster = self.locked();
+        let mut queries = roster.queries.clone();
+        queries.push(Arc::clone(query));
+        *roster = Arc::new(Roster::of(queries));
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        let mut roster = self.locked();
+        let queries = roster.queries.iter().filter(|query| query.id != id).cloned().collect();
+        *roster = Arc::new(Roster::of(queries));
+    }
+}

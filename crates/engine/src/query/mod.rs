@@ -1,0 +1,122 @@
+//! Queries: what a user holds of a plan that runs.
+
+pub(crate) mod account;
+pub(crate) mod state;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_schema::SchemaRef;
+
+pub use account::Rows;
+pub use state::Status;
+
+use crate::error::RunError;
+use crate::latency::Latency;
+use crate::metrics::TaskMetrics;
+use crate::output::{OperatorReport, Output};
+use crate::results::Results;
+use state::State;
+
+/// A query at work, or one that has ended. Clones speak of the same query; dropping them does not stop it.
+#[derive(Clone)]
+pub struct Query {
+    pub(crate) state: Arc<State>,
+    pub(crate) results: Option<Results>,
+    pub(crate) schema: SchemaRef,
+}
+
+/// What a query has come to so far.
+#[derive(Clone, Debug)]
+pub struct QueryMetrics {
+    /// Where rows went.
+    pub rows: Rows,
+    /// Batches taken in.
+    pub batches_in: u64,
+    /// Largest distance between a late row and the watermark it missed, in ticks of event time.
+    pub late_by: Option<u64>,
+    /// How long it has been running, or ran.
+    pub seconds: f64,
+    /// Rows taken in per second, of late.
+    pub rows_per_second: f64,
+    /// From the arrival of a row to the sink, by markers that go with the rows.
+    pub event_latency: Latency,
+    /// From the arrival of the watermark that closed a window to its results at the sink.
+    pub output_latency: Latency,
+    /// Rows of a replay that are due and not taken yet.
+    pub backlog_rows: u64,
+    /// How far a replay was slowed down.
+    pub slipped_ns: u64,
+    /// What each operator did.
+    pub operators: Vec<OperatorReport>,
+    /// What each task did, and what waits for it.
+    pub tasks: Vec<TaskMetrics>,
+}
+
+impl Query {
+    /// Its name, unique among the queries that run.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Its number, unique in the engine.
+    pub fn id(&self) -> u64 {
+        self.state.id
+    }
+
+    /// The columns of its results.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What it is doing.
+    pub fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// Ends it now: what is on its way is given up. Does not wait.
+    pub fn stop(&self) {
+        self.state.stop();
+    }
+
+    /// Ends its input: what was taken in is processed, windows close, results leave. Does not wait.
+    pub fn drain(&self) {
+        self.state.drain();
+    }
+
+    /// Waits until it has ended, or `timeout` is over. Whether it has ended.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.state.wait(timeout)
+    }
+
+    /// Why it ended without an answer, if it did.
+    pub fn error(&self) -> Option<Arc<RunError>> {
+        self.state.error()
+    }
+
+    /// Makes it fail with an error from outside, such as that of a sink.
+    pub fn fail(&self, error: RunError) {
+        self.state.fail(error);
+    }
+
+    /// What it gave, once: when it has ended with an answer.
+    pub fn take_output(&self) -> Option<Output> {
+        self.state.take_output()
+    }
+
+    /// Its results, if it was submitted to be read from.
+    pub fn results(&self) -> Option<&Results> {
+        self.results.as_ref()
+    }
+
+    /// What it has come to so far.
+    pub fn metrics(&self) -> QueryMetrics {
+        self.state.metrics()
+    }
+
+    /// Forgets the latencies measured so far, so that a warm-up does not count.
+    pub fn clear_latencies(&self) {
+        self.state.account.event_latency.clear();
+        self.state.account.output_latency.clear();
+    }
+}

@@ -1,0 +1,318 @@
+//! What the tasks of a query, its engine and its users share.
+//!
+//! Y1. A query ends once: when its last task is gone. Its tasks go when they have passed the end of the input on, or when
+//!     `stopping` is set, which every task looks at before each step.
+//! Y2. The first error counts. Whoever sets it also sets `stopping`, and rings every task.
+//! Y3. The outcome is there before `ended` is, and does not change any more.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use penstock_memory::Coordinator;
+use penstock_scheduler::profile::Counter;
+
+use super::QueryMetrics;
+use super::account::Account;
+use crate::clock::now_ns;
+use crate::engine::bell::Bell;
+use crate::error::RunError;
+use crate::metrics::TaskMetrics;
+use crate::output::{OperatorReport, Output};
+use crate::results::Results;
+
+/// What a query is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Rows may come.
+    Running,
+    /// It came to its end.
+    Finished,
+    /// An error ended it.
+    Failed,
+    /// Somebody ended it.
+    Stopped,
+}
+
+impl Status {
+    /// As people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// Called when a query has ended, with its number.
+pub(crate) type WhenEnded = Box<dyn FnOnce(u64) + Send>;
+
+#[derive(Default)]
+struct Ending {
+    error: Option<Arc<RunError>>,
+    output: Option<Output>,
+    ended: bool,
+    when_ended: Option<WhenEnded>,
+}
+
+/// The shared part of a query.
+pub(crate) struct State {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) account: Account,
+    pub(crate) schema: SchemaRef,
+    pub(crate) coordinator: Coordinator,
+    /// Batches of a result that is kept whole.
+    pub(crate) collected: Option<Arc<Mutex<Vec<RecordBatch>>>>,
+    pub(crate) results: Option<Results>,
+    /// Whether it is a source that queries share.
+    pub(crate) is_source: bool,
+    /// The shared source that it reads, by its number.
+    pub(crate) reads: Option<u64>,
+    bells: OnceLock<Vec<Arc<Bell>>>,
+    names: OnceLock<Vec<String>>,
+    tasks: AtomicUsize,
+    stopping: AtomicBool,
+    draining: AtomicBool,
+    ending: Mutex<Ending>,
+    changed: Condvar,
+    started_ns: u64,
+    ended_ns: Counter,
+    /// Bits of the rows per second of late, written by the roll-up.
+    pub(crate) rate: Counter,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a query is made of, besides its tasks.
+pub(crate) struct Parts {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) account: Account,
+    pub(crate) schema: SchemaRef,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) collected: Option<Arc<Mutex<Vec<RecordBatch>>>>,
+    pub(crate) results: Option<Results>,
+    pub(crate) is_source: bool,
+    pub(crate) reads: Option<u64>,
+    pub(crate) when_ended: WhenEnded,
+}
+
+impl State {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let Parts {
+            id,
+            name,
+            account,
+            schema,
+            coordinator,
+            collected,
+            results,
+            is_source,
+            reads,
+            when_ended,
+        } = parts;
+        Arc::new(Self {
+            id,
+            name,
+            account,
+            schema,
+            coordinator,
+            collected,
+            results,
+            is_source,
+            reads,
+            bells: OnceLock::new(),
+            names: OnceLock::new(),
+            tasks: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            ending: Mutex::new(Ending { when_ended: Some(when_ended), ..Ending::default() }),
+            changed: Condvar::new(),
+            started_ns: now_ns(),
+            ended_ns: Counter::default(),
+            rate: Counter::default(),
+        })
+    }
+
+    /// Says which tasks there are. They may run from now on.
+    pub(crate) fn install(&self, bells: Vec<Arc<Bell>>, names: Vec<String>) {
+        self.tasks.store(bells.len(), Ordering::Release);
+        let installed = self.bells.set(bells).is_ok() && self.names.set(names).is_ok();
+        assert!(installed, "a query is installed once");
+    }
+
+    pub(crate) fn bells(&self) -> &[Arc<Bell>] {
+        self.bells.get().map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn ring_all(&self) {
+        self.bells().iter().for_each(|bell| bell.ring());
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        // Acquire: whoever acts on it sees the error that is the reason.
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn fail(&self, error: RunError) {
+        let mut ending = locked(&self.ending);
+        if ending.ended || ending.error.is_some() {
+            return; // Y2
+        }
+        ending.error = Some(Arc::new(error));
+        drop(ending);
+        self.stopping.store(true, Ordering::Release);
+        self.ring_all();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.fail(RunError::Stopped);
+    }
+
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+        self.ring_all();
+    }
+
+    /// One of its tasks is gone, with everything that it held.
+    pub(crate) fn task_gone(&self) {
+        if self.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end();
+        }
+    }
+
+    fn end(&self) {
+        self.ended_ns.set(now_ns());
+        let batches =
+            self.collected.as_ref().map_or_else(Vec::new, |batches| std::mem::take(&mut *locked(batches)));
+        let mut ending = locked(&self.ending);
+        if ending.error.is_none() {
+            ending.output = Some(self.output(batches));
+        }
+        ending.ended = true;
+        let when_ended = ending.when_ended.take();
+        drop(ending);
+        if let Some(results) = &self.results {
+            results.close();
+        }
+        if let Some(when_ended) = when_ended {
+            when_ended(self.id);
+        }
+        self.changed.notify_all();
+    }
+
+    fn output(&self, batches: Vec<RecordBatch>) -> Output {
+        let rows = self.account.rows();
+        Output {
+            schema: Arc::clone(&self.schema),
+            batches,
+            rows_in: rows.rows_in,
+            rows_contributed: rows.contributed,
+            rows_filtered: rows.filtered,
+            rows_late: rows.late,
+            rows_shed: rows.shed,
+            late_by: self.account.late_by(),
+            tick: self.account.tick,
+            batches_in: self.account.batches.get(),
+            operators: self.reports(),
+            memory: self.coordinator.snapshot(),
+            event_latency: self.account.event_latency.summary(),
+            output_latency: self.account.output_latency.summary(),
+        }
+    }
+
+    fn reports(&self) -> Vec<OperatorReport> {
+        let report = |operator: &super::account::Operator| OperatorReport {
+            name: operator.name.clone(),
+            profile: operator.profile.read(),
+        };
+        self.account.operators.iter().map(report).collect()
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let ending = locked(&self.ending);
+        match &ending.error {
+            _ if !ending.ended => Status::Running,
+            None => Status::Finished,
+            Some(error) if matches!(**error, RunError::Stopped) => Status::Stopped,
+            Some(_) => Status::Failed,
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        locked(&self.ending).ended
+    }
+
+    pub(crate) fn error(&self) -> Option<Arc<RunError>> {
+        let ending = locked(&self.ending);
+        if ending.ended { ending.error.clone() } else { None }
+    }
+
+    pub(crate) fn take_output(&self) -> Option<Output> {
+        locked(&self.ending).output.take()
+    }
+
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now().checked_add(timeout);
+        let mut ending = locked(&self.ending);
+        while !ending.ended {
+            let left =
+                deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return false;
+            }
+            ending = self.changed.wait_timeout(ending, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    pub(crate) fn metrics(&self) -> QueryMetrics {
+        let until = match self.ended_ns.get() {
+            0 => now_ns(),
+            ended => ended,
+        };
+        QueryMetrics {
+            rows: self.account.rows(),
+            batches_in: self.account.batches.get(),
+            late_by: self.account.late_by(),
+            seconds: until.saturating_sub(self.started_ns) as f64 / 1e9,
+            rows_per_second: f64::from_bits(self.rate.get()),
+            event_latency: self.account.event_latency.summary(),
+            output_latency: self.account.output_latency.summary(),
+            backlog_rows: self.account.backlog_rows.get(),
+            slipped_ns: self.account.slipped_ns.get(),
+            operators: self.reports(),
+            tasks: self.tasks(),
+        }
+    }
+
+    fn tasks(&self) -> Vec<TaskMetrics> {
+        let names = self.names.get().map_or(&[][..], Vec::as_slice);
+        let task = |(name, bell): (&String, &Arc<Bell>)| {
+            let (row, work) = (&bell.row, bell.row.work());
+            TaskMetrics {
+                name: name.clone(),
+                pending_rows: work.rows,
+                signals: work.signals,
+                runs: row.did.runs.get(),
+                busy_ns: row.did.busy_ns.get(),
+                blocked_ns: row.did.blocked_ns.get(),
+                time_share: row.time_share(),
+                cost_ns: row.cost_ns(),
+                selectivity: row.selectivity(),
+            }
+        };
+        names.iter().zip(self.bells()).map(task).collect()
+    }
+}

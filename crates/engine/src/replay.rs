@@ -1,0 +1,146 @@
+//! Prepared batches, replayed at a fixed rate.
+//!
+//! Rows become due one by one, at the rate that was asked for, whether the engine keeps up or not: a row that waits
+//! because the engine was busy has still arrived when it was due, and its latency says so. Buffers are borrowed and
+//! cannot be rewritten, so each round carries one offset, which is added to the times of its rows as runs are cut.
+//!
+//! R1. At most [`MOST_BACKLOG_NS`] worth of rows are due and not taken. An engine that falls further behind slows the
+//!     source down; by how much is counted as slip.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+/// How far the engine may fall behind before the source slows down.
+const MOST_BACKLOG_NS: u64 = 1_000_000_000;
+/// Rows of so much time become available together.
+const SLICE_NS: u64 = 500_000;
+
+/// Batches to be replayed.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The batches of one round.
+    pub batches: Arc<[RecordBatch]>,
+    /// Rows per second; as fast as the engine takes them without it.
+    pub rows_per_second: Option<f64>,
+    /// How often they are replayed; for ever without it.
+    pub rounds: Option<u64>,
+}
+
+/// A replay at work.
+pub(crate) struct Replaying {
+    replay: Replay,
+    next: usize,
+    round: u64,
+    /// What one round adds to the times of the next.
+    pub(crate) round_ticks: i64,
+}
+
+impl Replaying {
+    pub(crate) fn new(replay: Replay) -> Self {
+        Self { replay, next: 0, round: 0, round_ticks: 0 }
+    }
+
+    pub(crate) fn batches(&self) -> &[RecordBatch] {
+        &self.replay.batches
+    }
+
+    /// Whether times will ever have to be moved.
+    pub(crate) fn repeats(&self) -> bool {
+        self.replay.rounds != Some(0) && self.replay.rounds != Some(1)
+    }
+
+    pub(crate) fn pacer(&self) -> Option<Pacer> {
+        self.replay.rows_per_second.map(Pacer::new)
+    }
+
+    /// The next batch and the offset of its times; `None` at the end.
+    pub(crate) fn next(&mut self) -> Option<(RecordBatch, i64)> {
+        if self.next == self.replay.batches.len() {
+            self.next = 0;
+            self.round += 1;
+        }
+        if self.replay.batches.is_empty() || self.replay.rounds.is_some_and(|rounds| self.round >= rounds) {
+            return None;
+        }
+        let batch = self.replay.batches[self.next].clone();
+        self.next += 1;
+        let round = i64::try_from(self.round).unwrap_or(i64::MAX);
+        Some((batch, self.round_ticks.saturating_mul(round)))
+    }
+}
+
+/// Says when rows are due.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacer {
+    ns_per_row: f64,
+    start_ns: Option<u64>,
+    /// Rows taken so far, and since the start was moved.
+    taken: u64,
+    slipped_ns: u64,
+}
+
+impl Pacer {
+    fn new(rows_per_second: f64) -> Self {
+        Self { ns_per_row: 1e9 / rows_per_second, start_ns: None, taken: 0, slipped_ns: 0 }
+    }
+
+    /// Rows that are due and not taken.
+    pub(crate) fn due(&mut self, now_ns: u64) -> u64 {
+        let start = *self.start_ns.get_or_insert(now_ns);
+        let behind = now_ns.saturating_sub(self.due_ns(0));
+        if behind > MOST_BACKLOG_NS {
+            // R1: the schedule gives way.
+            let slip = behind - MOST_BACKLOG_NS;
+            self.slipped_ns += slip;
+            self.start_ns = Some(start + slip);
+        }
+        let elapsed = now_ns.saturating_sub(self.start_ns.unwrap_or(now_ns));
+        ((elapsed as f64 / self.ns_per_row) as u64).saturating_sub(self.taken)
+    }
+
+    /// When the row behind so many more is due.
+    pub(crate) fn due_ns(&self, rows: u64) -> u64 {
+        self.start_ns.unwrap_or(0) + ((self.taken + rows) as f64 * self.ns_per_row) as u64
+    }
+
+    /// Rows that are worth a run.
+    pub(crate) fn slice_rows(&self) -> u64 {
+        ((SLICE_NS as f64 / self.ns_per_row) as u64).max(1)
+    }
+
+    pub(crate) fn take(&mut self, rows: u64) {
+        self.taken += rows;
+    }
+
+    /// How much time the schedule has given way.
+    pub(crate) fn slipped_ns(&self) -> u64 {
+        self.slipped_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_due_at_their_rate() {
+        let mut pacer = Pacer::new(1_000_000.0);
+        assert_eq!(pacer.due(5_000), 0);
+        assert_eq!(pacer.due(5_000 + 1_500_000), 1_500);
+        pacer.take(1_000);
+        assert_eq!(pacer.due(5_000 + 1_500_000), 500);
+        assert_eq!(pacer.due_ns(500), 5_000 + 1_500_000);
+        assert_eq!(pacer.slice_rows(), 500);
+    }
+
+    #[test]
+    fn a_slow_engine_slows_the_source_down() {
+        let mut pacer = Pacer::new(1_000.0);
+        assert_eq!(pacer.due(0), 0);
+        assert_eq!(pacer.due(3_000_000_000), 1_000);
+        assert_eq!(pacer.slipped_ns(), 2_000_000_000);
+        pacer.take(1_000);
+        assert_eq!(pacer.due(3_000_000_000), 0);
+    }
+}

@@ -1,0 +1,303 @@
+//! Sources that several queries read, each at its own pace.
+//!
+//! A shared source is a task with a log of its own, never chained to anything. Queries join at its current position, and
+//! it follows the slowest of them.
+//!
+//! W1. Readers join in the task of the source, between two steps: whoever wants to join leaves a request and rings.
+//! W2. A query that was submitted to be failed or to shed rows is dealt with once the source has waited for it for
+//!     [`GRACE_NS`] since it was last seen to have caught up. It skips rows by itself, in its own task.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use penstock_memory::edge::EdgeGauge;
+use penstock_memory::{EdgeReader, OpenError};
+
+use crate::clock::now_ns;
+use crate::engine::bell::Bell;
+use crate::error::{RunError, StartError};
+use crate::pipeline::{SharedStream, Step, Task};
+use crate::plan::Plan;
+use crate::query::state::{State, Status};
+
+/// How long a source waits for a query that is not to hold it up.
+const GRACE_NS: u64 = 50_000_000;
+/// How long a request waits before it is checked whether the source still runs.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What happens to a query that holds its shared source up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLag {
+    /// The source waits for it, and with the source all others.
+    #[default]
+    Wait,
+    /// It fails.
+    Fail,
+    /// It skips the rows that wait for it. They are counted.
+    Shed,
+}
+
+impl OnLag {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("wait", Self::Wait), ("fail", Self::Fail), ("shed", Self::Shed)];
+}
+
+/// What the source knows of one reader, and how it asks for something.
+pub(crate) struct Lag {
+    on_lag: OnLag,
+    shed: AtomicBool,
+    query: OnceLock<Weak<State>>,
+    bell: Arc<Bell>,
+}
+
+impl Lag {
+    /// Whether the source has asked to skip what waits: true once for each time.
+    pub(crate) fn take_request(&self) -> bool {
+        self.shed.load(Ordering::Relaxed) && self.shed.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn set_query(&self, query: &Arc<State>) {
+        assert!(self.query.set(Arc::downgrade(query)).is_ok(), "a reader belongs to one query");
+    }
+
+    fn act(&self, waiting_rows: u64) {
+        match self.on_lag {
+            OnLag::Wait => {}
+            OnLag::Fail => {
+                if let Some(query) = self.query.get().and_then(Weak::upgrade) {
+                    query.fail(RunError::Lagged { rows: waiting_rows });
+                }
+            }
+            OnLag::Shed => {
+                self.shed.store(true, Ordering::Release);
+                self.bell.ring();
+            }
+        }
+    }
+}
+
+struct Join {
+    lag: Arc<Lag>,
+    reply: mpsc::Sender<Result<EdgeReader, OpenError>>,
+}
+
+#[derive(Default)]
+struct Requests {
+    waiting: AtomicBool,
+    /// `None` once the source is gone.
+    joins: Mutex<Option<Vec<Join>>>,
+}
+
+struct Watched {
+    /// Gone when the task that reads is.
+    lag: Weak<Lag>,
+    gauge: EdgeGauge,
+    waited_ns: u64,
+}
+
+/// The part of a shared source's task that deals with its readers.
+pub(crate) struct Joins {
+    requests: Arc<Requests>,
+    begin: Arc<AtomicBool>,
+    /// Whether the first reader sets the source going.
+    begins_with_reader: bool,
+    watched: Vec<Watched>,
+    /// Since when the source waits, and for which of the watched.
+    waiting: Option<(u64, usize)>,
+}
+
+impl Joins {
+    /// One step of the source.
+    pub(crate) fn step(&mut self, task: &mut Task, query: &State) -> Result<Step, RunError> {
+        if self.requests.waiting.load(Ordering::Acquire) {
+            self.admit(task);
+        }
+        let step = task.step(query)?;
+        if step == Step::Blocked && !task.is_waiting_for_memory() {
+            return Ok(self.wait(now_ns()));
+        }
+        if let Some((since, slowest)) = self.waiting.take()
+            && let Some(watched) = self.watched.get_mut(slowest)
+        {
+            watched.waited_ns += now_ns().saturating_sub(since);
+        }
+        Ok(step)
+    }
+
+    fn admit(&mut self, task: &mut Task) {
+        self.requests.waiting.store(false, Ordering::Relaxed);
+        let joins = {
+            let mut waiting = self.requests.joins.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.as_mut().map(std::mem::take).unwrap_or_default()
+        };
+        self.forget_gone();
+        for Join { lag, reply } in joins {
+            let joined = task.join(Arc::clone(&lag.bell) as _);
+            if let Ok(reader) = &joined {
+                let lag = Arc::downgrade(&lag);
+                self.watched.push(Watched { lag, gauge: reader.gauge(), waited_ns: 0 });
+            }
+            // Whoever gave up waiting has dropped the other end, and the reader leaves with the reply.
+            if reply.send(joined).is_ok() && self.begins_with_reader {
+                self.begin.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// Leaves out those whose task is gone.
+    fn forget_gone(&mut self) {
+        let before = self.watched.len();
+        self.watched.retain(|watched| watched.lag.strong_count() > 0);
+        if self.watched.len() < before {
+            self.waiting = None;
+        }
+    }
+
+    /// The source has no room: looks at who is to blame.
+    fn wait(&mut self, now_ns: u64) -> Step {
+        self.forget_gone();
+        let mut slowest: Option<(usize, u64)> = None;
+        for (number, watched) in self.watched.iter_mut().enumerate() {
+            let rows = watched.gauge.work().rows;
+            if rows == 0 {
+                watched.waited_ns = 0;
+            }
+            if slowest.is_none_or(|(_, most)| rows > most) {
+                slowest = Some((number, rows));
+            }
+        }
+        let Some((slowest, rows)) = slowest else { return Step::Blocked };
+        let (since, before) = *self.waiting.get_or_insert((now_ns, slowest));
+        if before != slowest {
+            self.waiting = Some((now_ns, slowest));
+            self.watched[before].waited_ns += now_ns.saturating_sub(since);
+        }
+        let since = if before == slowest { since } else { now_ns };
+        let watched = &mut self.watched[slowest];
+        let Some(lag) = watched.lag.upgrade().filter(|lag| lag.on_lag != OnLag::Wait) else {
+            return Step::Blocked;
+        };
+        let waited_ns = watched.waited_ns + now_ns.saturating_sub(since);
+        if waited_ns < GRACE_NS {
+            return Step::Until(now_ns + (GRACE_NS - waited_ns));
+        }
+        watched.waited_ns = 0;
+        self.waiting = Some((now_ns, slowest));
+        lag.act(rows);
+        // Should it not hear, it is asked again.
+        Step::Until(now_ns + GRACE_NS)
+    }
+}
+
+impl Drop for Joins {
+    fn drop(&mut self) {
+        self.requests.joins.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// A source that queries share. Clones speak of the same one; dropping them does not stop it.
+#[derive(Clone)]
+pub struct SharedSource {
+    pub(crate) state: Arc<State>,
+    pub(crate) stream: Arc<SharedStream>,
+    pub(crate) plan: Plan,
+    handle: Handle,
+}
+
+/// How requests get to a shared source.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    requests: Arc<Requests>,
+    pub(crate) begin: Arc<AtomicBool>,
+}
+
+impl Handle {
+    /// The two sides of a source. With `held` it begins when it is told to, else with its first reader.
+    pub(crate) fn new(held: bool) -> (Self, Joins) {
+        let requests = Arc::new(Requests { joins: Mutex::new(Some(Vec::new())), ..Requests::default() });
+        let begin = Arc::new(AtomicBool::new(false));
+        let joins = Joins {
+            requests: Arc::clone(&requests),
+            begin: Arc::clone(&begin),
+            begins_with_reader: !held,
+            watched: Vec::new(),
+            waiting: None,
+        };
+        (Self { requests, begin }, joins)
+    }
+}
+
+impl SharedSource {
+    pub(crate) fn new(state: Arc<State>, stream: SharedStream, plan: Plan, handle: Handle) -> Self {
+        Self { state, stream: Arc::new(stream), plan, handle }
+    }
+
+    /// Its name, unique among the queries and sources that run.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// The plan that does nothing but read it.
+    pub fn stream(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What it is doing.
+    pub fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// Lets rows come, if it was held back.
+    pub fn begin(&self) {
+        self.handle.begin.store(true, Ordering::Release);
+        self.state.ring_all();
+    }
+
+    /// Ends it: the queries that read it come to their end as well.
+    pub fn drain(&self) {
+        self.state.drain();
+    }
+
+    /// Why it has failed, if it did.
+    pub fn error(&self) -> Option<Arc<RunError>> {
+        self.state.error()
+    }
+
+    /// Waits until it has ended, or `timeout` is over. Whether it has ended.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.state.wait(timeout)
+    }
+
+    /// What it has come to so far.
+    pub fn metrics(&self) -> crate::query::QueryMetrics {
+        self.state.metrics()
+    }
+
+    /// A reader that starts at the present position, whose task has that bell.
+    pub(crate) fn join(&self, bell: &Arc<Bell>, on_lag: OnLag) -> Result<(EdgeReader, Arc<Lag>), StartError> {
+        let lag = Arc::new(Lag {
+            on_lag,
+            shed: AtomicBool::new(false),
+            query: OnceLock::new(),
+            bell: Arc::clone(bell),
+        });
+        let (reply, answer) = mpsc::channel();
+        let gone = || StartError::SourceEnded { name: self.state.name.clone() };
+        match &mut *self.handle.requests.joins.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(joins) => joins.push(Join { lag: Arc::clone(&lag), reply }),
+            None => return Err(gone()),
+        }
+        self.handle.requests.waiting.store(true, Ordering::Release);
+        self.state.ring_all();
+        loop {
+            match answer.recv_timeout(GLANCE) {
+                Ok(joined) => return Ok((joined?, lag)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Plans run to their end, on an engine of their own.
+
+#![allow(dead_code, reason = "each test binary uses a part of this module")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use penstock_engine::{Engine, EngineOptions, Output, Plan, RunError, RunFailure, RunOptions};
+
+/// Runs a plan in a certain way.
+pub fn run_as(plan: &Plan, options: &EngineOptions, batches: &[RecordBatch]) -> Result<Output, RunError> {
+    match Engine::run(plan, options.clone(), batches) {
+        Ok(output) => Ok(output),
+        Err(RunFailure::Start(error)) => panic!("{error}"),
+        // The engine and the query are gone, and with them all other owners of the error.
+        Err(RunFailure::Run(error)) => Err(Arc::try_unwrap(error).unwrap()),
+    }
+}
+
+/// Runs a plan with one worker.
+pub fn run_with(plan: &Plan, options: &RunOptions, batches: &[RecordBatch]) -> Result<Output, RunError> {
+    run_as(
+        plan,
+        &EngineOptions { workers: Some(1), run: options.clone(), ..EngineOptions::default() },
+        batches,
+    )
+}
