@@ -3,39 +3,18 @@
 //! `cargo bench -p penstock-benches --bench ysb`; rows by `PENSTOCK_BENCH_ROWS` (20 million, 1.1 GB), rounds by
 //! `PENSTOCK_BENCH_ROUNDS`.
 
-use std::time::Duration;
-
 use arrow_array::RecordBatch;
 use penstock_benches::fused::count_views;
 use penstock_benches::query::{run, window_counts, ysb_plan};
 use penstock_benches::report::{Comparison, DEFAULT_ROUNDS};
 use penstock_benches::settings::number;
-use penstock_engine::job::Pushed;
-use penstock_engine::{Chaining, Job, Output, Pipeline, Plan, RunOptions};
+use penstock_engine::{Chaining, Engine, EngineOptions, RunOptions};
 use penstock_memory::MemoryKind;
 use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
 
 const SEED: u64 = 7;
 const BATCH_ROWS: u64 = 65_536;
 const RUN_ROWS: [usize; 6] = [512, 1_024, 2_048, 4_096, 8_192, 16_384];
-
-/// The plan on a worker thread, fed through the queue, as a user of the library runs it.
-fn run_as_job(plan: &Plan, batches: &[RecordBatch]) -> Output {
-    let pipeline = Pipeline::new(plan).expect("the plan is valid");
-    let (mut feed, job) = Job::start(pipeline).expect("a thread can be started");
-    for batch in batches {
-        let mut waiting = batch.clone();
-        loop {
-            match feed.push(waiting, Duration::from_secs(1)) {
-                Pushed::Taken => break,
-                Pushed::Full(back) => waiting = back,
-                Pushed::Ended => panic!("the data fits the plan"),
-            }
-        }
-    }
-    drop(feed);
-    job.join().expect("the data fits the plan")
-}
 
 fn main() {
     let rows = number("PENSTOCK_BENCH_ROWS", 20_000_000);
@@ -46,9 +25,9 @@ fn main() {
         generator.batches(0..rows, BATCH_ROWS).expect("the range is valid").collect();
     let campaigns = campaign_of_ads(SEED);
     let plan = ysb_plan(SEED).expect("the plan is valid");
-    let pipeline = || Pipeline::new(&plan).expect("the plan is valid");
+    let usual = RunOptions::default();
     assert_eq!(
-        window_counts(&run(pipeline(), &batches)),
+        window_counts(&run(&plan, &usual, &batches)),
         count_views(&batches, &campaigns),
         "the contenders must compute the same"
     );
@@ -57,37 +36,31 @@ fn main() {
     let comparison = Comparison::new(rows)
         .rounds(rounds)
         .contender("hand-fused loop", || count_views(&batches, &campaigns))
-        .contender("engine", || run(pipeline(), &batches))
-        .contender("engine, fed by another thread", || run_as_job(&plan, &batches));
+        .contender("engine", || run(&plan, &usual, &batches))
+        .contender("engine, two workers", || {
+            let options = EngineOptions { workers: Some(2), ..EngineOptions::default() };
+            Engine::run(&plan, options, &batches).expect("the data fits the plan")
+        });
     println!("{}", comparison.run());
 
     let some = &batches[..batches.len().div_ceil(10)];
     let some_rows = some.iter().map(|batch| batch.num_rows() as u64).sum();
     println!("one task per operator, {some_rows} rows");
-    let with = |memory: MemoryKind, chain: Chaining| {
-        let options = RunOptions { memory, chain, ..RunOptions::default() };
-        Pipeline::with_options(&plan, &options).expect("the plan is valid")
-    };
+    let with = |memory: MemoryKind, chain: Chaining| RunOptions { memory, chain, ..RunOptions::default() };
     let comparison = Comparison::new(some_rows)
         .rounds(rounds)
-        .contender("chained", || run(with(MemoryKind::Blocks, Chaining::Auto), some))
-        .contender("one each, blocks", || run(with(MemoryKind::Blocks, Chaining::Off), some))
-        .contender("one each, row queues", || run(with(MemoryKind::Queue, Chaining::Off), some));
+        .contender("chained", || run(&plan, &with(MemoryKind::Blocks, Chaining::Auto), some))
+        .contender("one each, blocks", || run(&plan, &with(MemoryKind::Blocks, Chaining::Off), some))
+        .contender("one each, row queues", || run(&plan, &with(MemoryKind::Queue, Chaining::Off), some));
     println!("{}", comparison.run());
 
     println!("rows per run");
-    let mut sweep = Comparison::new(rows).rounds(rounds).contender("default", || run(pipeline(), &batches));
+    let mut sweep =
+        Comparison::new(rows).rounds(rounds).contender("default", || run(&plan, &usual, &batches));
     for run_rows in RUN_ROWS {
         let (plan, batches) = (&plan, &batches);
         sweep = sweep.contender(run_rows.to_string(), move || {
-            run(
-                Pipeline::with_options(
-                    plan,
-                    &RunOptions { rows_per_run: Some(run_rows), ..RunOptions::default() },
-                )
-                .expect("the plan is valid"),
-                batches,
-            )
+            run(plan, &RunOptions { rows_per_run: Some(run_rows), ..RunOptions::default() }, batches)
         });
     }
     println!("{}", sweep.run());

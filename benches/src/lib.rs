@@ -8,6 +8,7 @@
 //! - [`log`]: rows through a log or a row queue; [`copying`]: the yardstick for it, the same bytes by `memcpy`.
 //! - [`report`]: runs contenders in turns and prints rows per second beside the ratio.
 //! - [`sweep`]: logs of all sizes of blocks and chunks.
+//! - [`tenants`]: many queries on one engine, each fed at a fixed rate.
 //! - [`settings`]: what the environment asks for.
 #![forbid(unsafe_code)]
 
@@ -18,3 +19,4 @@ pub mod query;
 pub mod report;
 pub mod settings;
 pub mod sweep;
+pub mod tenants;

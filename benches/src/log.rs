@@ -162,15 +162,10 @@ impl Reading {
             let sum = match rows {
                 Rows::Lease(lease) => (0..self.columns)
                     .fold(0_i64, |all, column| all.wrapping_add(sum(lease.column(column).fixed()))),
-                Rows::Row(row, layout) => {
-                    let mut all = 0_i64;
-                    row.unpack(layout, |column, fill| {
-                        let scratch = &mut self.row[column];
-                        fill(scratch);
-                        all = all.wrapping_add(sum(scratch.as_column().fixed()));
-                    });
-                    all
-                }
+                Rows::Rows(rows) => self.row.iter_mut().enumerate().fold(0_i64, |all, (column, scratch)| {
+                    rows.fill(column, scratch);
+                    all.wrapping_add(sum(scratch.as_column().fixed()))
+                }),
             };
             self.reader.advance(count);
             passed.add(count, sum);

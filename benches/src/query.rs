@@ -1,11 +1,9 @@
 //! YSB as a plan of the engine: the query that the hand-fused loop computes.
 
-use std::sync::atomic::AtomicBool;
-
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMillisecondType};
-use penstock_engine::{Aggregate, Output, Pipeline, Plan};
+use penstock_engine::{Aggregate, Engine, EngineOptions, Output, Plan, RunOptions};
 use penstock_expr::{BinaryOp, Expr, Literal};
 use penstock_operators::LookupKind;
 use penstock_operators::aggregates::AggregateKind;
@@ -26,16 +24,13 @@ pub fn ysb_plan(seed: u64) -> Result<Plan, PlanError> {
         .tumbling(Span::Ticks(WINDOW_MS), vec![Expr::column("campaign_id")], vec![views])
 }
 
-/// Runs a pipeline over batches on this thread.
+/// Runs a plan over batches on an engine with one worker.
 ///
 /// # Panics
 /// When the run fails: the data of a bench fits its plan.
-pub fn run(mut pipeline: Pipeline, batches: &[RecordBatch]) -> Output {
-    let stop = AtomicBool::new(false);
-    for batch in batches {
-        pipeline.push(batch, &stop).expect("the data fits the plan");
-    }
-    pipeline.finish(&stop).expect("the data fits the plan")
+pub fn run(plan: &Plan, options: &RunOptions, batches: &[RecordBatch]) -> Output {
+    let options = EngineOptions { workers: Some(1), run: options.clone(), ..EngineOptions::default() };
+    Engine::run(plan, options, batches).expect("the data fits the plan")
 }
 
 /// The result in the form of the hand-fused loop's, sorted.
@@ -69,7 +64,7 @@ mod tests {
             let options = Options { seed, out_of_order_ms, rate: 10_000, ..Options::default() };
             let batches: Vec<RecordBatch> =
                 Ysb::new(options).unwrap().batches(0..300_000, 7_000).unwrap().collect();
-            let output = run(Pipeline::new(&ysb_plan(seed).unwrap()).unwrap(), &batches);
+            let output = run(&ysb_plan(seed).unwrap(), &RunOptions::default(), &batches);
             assert_eq!(window_counts(&output), count_views(&batches, &ysb::campaign_of_ads(seed)));
         }
     }
