@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test-configurations.sh [SETTINGS...] [-- PYTEST ARGUMENTS...]: runs the Python tests of behaviour again, once in
-# each configuration of the engine: no answer may depend on blocks, chains or the kind of memory.
+# each configuration of the engine: no answer may depend on blocks, chains, the kind of memory, workers or policies.
 #
 # SETTINGS are the variables of one configuration, in one word: "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=3". Without
 # any it is the list below. Two run at a time. Each prints its result when it is done, and all of its output if it
@@ -10,10 +10,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 AT_A_TIME=2
 CONFIGURATIONS=(
-    "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=1"
-    "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=7"
-    "PENSTOCK_CHAIN=off PENSTOCK_PLATFORM=portable"
-    "PENSTOCK_CHAIN=off PENSTOCK_MEMORY=queue"
+    "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=1 PENSTOCK_POLICY=fcfs PENSTOCK_WORKERS=2"
+    "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=7 PENSTOCK_POLICY=rr PENSTOCK_WORKERS=3"
+    "PENSTOCK_CHAIN=off PENSTOCK_PLATFORM=portable PENSTOCK_MODE=threads"
+    "PENSTOCK_CHAIN=off PENSTOCK_MEMORY=queue PENSTOCK_WORKERS=2"
 )
 # What says nothing about the engine's answers, and what chooses its configurations itself.
 LEFT_OUT=(house spark test_memory.py test_options.py)
@@ -52,6 +52,7 @@ done
 # Fewer random examples and shorter streams than in the first round: see tests/reference/sizes.py.
 export PENSTOCK_SMALLER_TESTS="${PENSTOCK_SMALLER_TESTS:-3}"
 unset PENSTOCK_MEMORY PENSTOCK_CHAIN PENSTOCK_BUDGET PENSTOCK_BLOCK_ROWS PENSTOCK_CHUNK_BLOCKS PENSTOCK_PLATFORM
+unset PENSTOCK_POLICY PENSTOCK_MODE PENSTOCK_WORKERS
 
 # xargs fails when one of them does, after all have ended.
 printf '%s\n' "${CONFIGURATIONS[@]}" | xargs -P "$AT_A_TIME" -I '{}' bash scripts/test-configurations.sh --one '{}' "$@"

@@ -4,7 +4,7 @@
 //! `noop`; all of them by default.
 //!
 //! - `rates`: the highest rate that threads with row queues, and the adaptive policy with blocks, sustain with bounded
-//!   latency, and the latency of both at the rate where the former saturate. In `rounds` rounds, in turns.
+//!   latency, and the latency of both at the rate where the former saturate: the lowest that they do not sustain.
 //! - `policies`: `adaptive`, `fcfs` and `rr` at the same rates. Only when it is named.
 //! - `overhead`: time spent on deciding what to run as a part of the time that operators ran, as the engine measures it.
 //! - `noop`: what a scheduled run costs when there is next to nothing to do.
@@ -69,17 +69,17 @@ fn rates(tenants: &Tenants, rounds: usize, measured: Duration) {
         print_head();
         let mut found = Vec::new();
         for way in [baseline, ours] {
-            let trial = tenants.saturation(way, WARM_UP, measured, |trial| print_trial("", trial));
-            print_trial(&way.name(), &trial);
-            found.push(trial);
+            let saturation = tenants.saturation(way, WARM_UP, measured, |trial| print_trial("", trial));
+            print_trial(&way.name(), &saturation.sustained);
+            found.push(saturation);
         }
-        println!("at the rate of the first:");
-        let rate = found[0].offered;
+        println!("where the first saturates:");
+        let rate = found[0].too_much;
         let before = tenants.run(baseline, Some(rate), WARM_UP, measured);
         print_trial(&baseline.name(), &before);
         let after = tenants.run(ours, Some(rate), WARM_UP, measured);
         print_trial(&ours.name(), &after);
-        rate_ratios.push(found[1].offered / found[0].offered);
+        rate_ratios.push(found[1].sustained.offered / found[0].sustained.offered);
         latency_ratios.push(before.mean_ms / after.mean_ms);
     }
     let (rate, least, most) = median(rate_ratios);
@@ -91,7 +91,7 @@ fn rates(tenants: &Tenants, rounds: usize, measured: Duration) {
 fn policies(tenants: &Tenants, measured: Duration) {
     println!("\npolicies, blocks, {QUERIES} YSB queries, {WORKERS} workers, one task per operator");
     let adaptive = Way::new(Mode::State, MemoryKind::Blocks);
-    let peak = tenants.saturation(adaptive, WARM_UP, measured, |_| ()).offered;
+    let peak = tenants.saturation(adaptive, WARM_UP, measured, |_| ()).sustained.offered;
     print_head();
     for share in [0.25, 0.5, 0.75, 0.95] {
         for (_, policy) in PolicyKind::NAMES {

@@ -87,6 +87,8 @@ impl Trial {
 }
 
 const BATCH_ROWS: u64 = 65_536;
+/// Trials of one search.
+const MOST_TRIALS: usize = 12;
 /// Rows per second of event time: a window of 10 s closes every 10 million rows of a query.
 const EVENT_RATE: u64 = 1_000_000;
 
@@ -158,37 +160,48 @@ impl Tenants {
         }
     }
 
-    /// The highest rate that is sustained, within a tenth of itself, and the trial at it.
+    /// Where a way saturates: the highest rate found that is sustained, and the lowest that is not, at most a tenth above.
+    ///
+    /// # Panics
+    /// When a query fails, or no rate at all is sustained.
     pub fn saturation(
         &self,
         way: Way,
         warm_up: Duration,
         measured: Duration,
         mut tell: impl FnMut(&Trial),
-    ) -> Trial {
-        let peak = self.run(way, None, warm_up, measured);
-        let (mut low, mut high): (Option<Trial>, f64) = (None, peak.taken * 1.1);
-        let mut rate = peak.taken * 0.8;
-        for _ in 0..8 {
+    ) -> Saturation {
+        let peak = self.run(way, None, warm_up, measured).taken;
+        let (mut sustained, mut too_much): (Option<Trial>, Option<f64>) = (None, None);
+        let mut rate = peak * 0.9;
+        for _ in 0..MOST_TRIALS {
             let trial = self.run(way, Some(rate), warm_up, measured);
             tell(&trial);
             if trial.is_sustained() {
-                low = Some(trial);
-                if rate >= high * 0.93 {
-                    break;
-                }
-                rate = (rate * high).sqrt();
+                sustained = Some(trial);
             } else {
-                high = rate;
-                let base = low.as_ref().map_or(rate * 0.5, |low| low.offered);
-                if low.is_some() && high <= base * 1.1 {
-                    break;
-                }
-                rate = (base * high).sqrt();
+                too_much = Some(rate);
             }
+            rate = match (sustained.as_ref().map(|trial| trial.offered), too_much) {
+                (Some(low), Some(high)) if high <= low * 1.1 => break,
+                (Some(low), Some(high)) => (low * high).sqrt(),
+                (Some(low), None) => low * 1.1,
+                (None, Some(high)) => high * 0.7,
+                (None, None) => unreachable!("a trial is sustained or not"),
+            };
         }
-        low.unwrap_or(peak)
+        let sustained = sustained.expect("a low rate is sustained");
+        Saturation { too_much: too_much.unwrap_or(sustained.offered * 1.1), sustained }
     }
+}
+
+/// Where a way to run queries saturates.
+#[derive(Clone, Debug)]
+pub struct Saturation {
+    /// The trial at the highest rate that was sustained.
+    pub sustained: Trial,
+    /// The lowest rate that was not.
+    pub too_much: f64,
 }
 
 fn runs(metrics: &EngineMetrics) -> u64 {

@@ -7,6 +7,7 @@
 //! - [`supply`]: one thread makes things in the background for others that ask ahead of need
 //! - [`gate`]: where a thread sleeps until another one has something for it
 //! - [`wake`]: how a task learns that there is something for it
+//! - [`wanted`]: how a task learns of something that it rarely waits for
 //!
 //! Atomics and cells come from [`sync`], which loom and shuttle replace under `--cfg loom` and `--cfg shuttle`.
 
@@ -18,3 +19,4 @@ pub mod schedule;
 pub mod supply;
 pub mod sync;
 pub mod wake;
+pub mod wanted;

@@ -12,6 +12,9 @@ use penstock_queue::gate::Gate;
 use penstock_queue::log::Work;
 use penstock_queue::ring::frames::{Next, Reader, Shape, Writer, frames};
 use penstock_queue::ring::{Popped, ring};
+use penstock_queue::sync::{Arc, AtomicU32, Ordering};
+use penstock_queue::wake::Wake;
+use penstock_queue::wanted::Wanted;
 
 const NEVER: Duration = Duration::MAX;
 
@@ -276,5 +279,31 @@ fn a_gauge_of_frames_never_reads_less_than_nothing() {
         writer.signal(7).unwrap();
         reading.join().unwrap();
         looking.join().unwrap();
+    });
+}
+
+#[test]
+fn whoever_has_asked_hears_of_what_was_made() {
+    check(|| {
+        let gate = StdArc::new(Gate::new());
+        let wanted = Arc::new(Wanted::new(StdArc::clone(&gate) as _));
+        let made = Arc::new(AtomicU32::new(0));
+        let maker = {
+            let (wanted, made) = (Arc::clone(&wanted), Arc::clone(&made));
+            thread::spawn(move || {
+                for number in 1..=2 {
+                    // Relaxed: it is the word of `Wanted` that hands it over.
+                    made.store(number, Ordering::Relaxed);
+                    wanted.wake();
+                }
+            })
+        };
+        for number in 1..=2 {
+            let look = || (made.load(Ordering::Relaxed) >= number).then_some(());
+            while wanted.look(look).is_none() {
+                gate.wait(NEVER);
+            }
+        }
+        maker.join().unwrap();
     });
 }

@@ -27,8 +27,9 @@ const PLANNING_SHARE: u64 = 100;
 const ROLL_NS: u64 = 50_000_000;
 /// For so long after the last run the thread goes on ticking.
 const LINGER_NS: u64 = 10_000_000;
-/// How long it sleeps at most.
+/// How long it sleeps at most, and how long beside threads of tasks.
 const LONG_NS: u64 = 3_600_000_000_000;
+const LOOK_NS: u64 = 1_000_000_000;
 
 /// The epoch thread as others see it.
 #[derive(Default)]
@@ -95,25 +96,26 @@ fn run(core: &Core) {
             settled = !planner.roll(core, now);
             next_roll_ns = now + ROLL_NS;
         }
-        let mut until = now + LONG_NS;
+        // Threads of tasks say that they have begun, but not that they are still at it.
+        let mut until = now + if schedules { LONG_NS } else { LOOK_NS };
         if active {
             until = until.min(next_epoch_ns);
         }
         if !settled {
             until = until.min(next_roll_ns);
         }
-        sleep(core, until, !active && settled, runs);
+        sleep(core, until, !active && settled);
     }
 }
 
-fn sleep(core: &Core, mut until_ns: u64, doze: bool, runs: u64) {
+fn sleep(core: &Core, mut until_ns: u64, doze: bool) {
     let epoch = &core.epoch;
     if doze {
         epoch.dozing.swap(true, Ordering::AcqRel);
-        // E2: somebody who began before this did not nudge.
-        let started = core.runs() != runs || core.queue.has_ready();
-        if started && epoch.dozing.swap(false, Ordering::AcqRel) {
-            return;
+        // E2: whoever woke up before this has not nudged, but is not asleep any more.
+        if core.queue.parked() < core.workers.len() || core.queue.has_ready() {
+            epoch.dozing.store(false, Ordering::Release);
+            until_ns = until_ns.min(now_ns() + EPOCH_NS);
         }
     }
     epoch.wakes_at_ns.store(until_ns, Ordering::Release);

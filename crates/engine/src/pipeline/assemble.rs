@@ -14,6 +14,7 @@ use penstock_memory::{
 use penstock_operators::WindowAggregate;
 use penstock_queue::log::Work;
 use penstock_queue::wake::Wake;
+use penstock_queue::wanted::Wanted;
 use penstock_scheduler::table::Pending;
 use penstock_scheduler::{Profile, rows_per_run};
 use penstock_types::PlanError;
@@ -21,7 +22,7 @@ use penstock_types::PlanError;
 use super::Body;
 use super::chain::{Chain, Link};
 use super::compile::{Compiled, Op, Segment, compile};
-use super::outlet::{Marks, Outlet, Reader, RoomBell};
+use super::outlet::{Marks, Outlet, Reader};
 use super::shared::{SharedStream, inlet_slots};
 use super::sink::{Deliver, Press, Sink, Taker};
 use super::source::{Intake, Source};
@@ -239,7 +240,7 @@ impl Assembler<'_> {
             };
             let slots = live[group.segment][group.done].clone();
             let layout = Layout::new(segments[group.segment].kinds_of(&slots));
-            let room = RoomBell::new(&bell);
+            let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
             let mut writer = self.writer(layout, is_last, Arc::clone(&room) as _)?;
             let reader = writer.join(Arc::clone(&next_bell) as _)?;
             next_bell.row.set_pending(Box::new(EdgePending(reader.gauge())));
@@ -301,7 +302,7 @@ impl Assembler<'_> {
         let bell = Bell::new();
         source.hang(&bell);
         let layout = Layout::new(segments[0].kinds_of(&slots));
-        let room = RoomBell::new(&bell);
+        let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
         let writer = self.writer(layout, false, Arc::clone(&room) as _)?;
         let head = self.chain(segments[0].run(), Vec::new())?;
         let outlet = Outlet::new((writer, room), slots, marks, Reader::Task);

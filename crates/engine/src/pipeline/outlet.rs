@@ -5,16 +5,15 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use penstock_memory::{EdgeReader, EdgeWriter, OpenError, Run, Signal, SlotId};
 use penstock_queue::wake::Wake;
+use penstock_queue::wanted::Wanted;
 use smallvec::SmallVec;
 
 use super::chain::elapsed_ns;
 use super::sink::Press;
-use crate::engine::bell::Bell;
 
 /// Something that leaves behind the rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,39 +39,11 @@ pub(super) enum Reader {
     Sink(Arc<Press>),
 }
 
-/// Wakes a task for room, when it has asked for some.
-///
-/// Readers ring for every chunk that they leave, and whenever they have caught up. Most of the time nobody waits.
-///
-/// O2. A writer without room asks (`want`) and then looks again; a reader makes room and then rings. Both are a
-///     read-modify-write of one word: either the writer sees the room, or the reader sees that it is wanted.
-pub(super) struct RoomBell {
-    bell: Arc<Bell>,
-    wanted: AtomicBool,
-}
-
-impl RoomBell {
-    pub(super) fn new(bell: &Arc<Bell>) -> Arc<Self> {
-        Arc::new(Self { bell: Arc::clone(bell), wanted: AtomicBool::new(false) })
-    }
-
-    fn want(&self) {
-        self.wanted.swap(true, Ordering::AcqRel);
-    }
-}
-
-impl Wake for RoomBell {
-    fn wake(&self) {
-        if self.wanted.swap(false, Ordering::AcqRel) {
-            self.bell.ring();
-        }
-    }
-}
-
 /// The way out of a task.
 pub(super) struct Outlet {
     edge: EdgeWriter,
-    wanted: Arc<RoomBell>,
+    /// Readers ring for every chunk that they leave, and whenever they have caught up. Most of the time nobody waits.
+    wanted: Arc<Wanted>,
     /// The columns that go on.
     slots: Vec<SlotId>,
     marks: Option<Marks>,
@@ -92,7 +63,7 @@ pub(super) struct Outlet {
 
 impl Outlet {
     pub(super) fn new(
-        (edge, wanted): (EdgeWriter, Arc<RoomBell>),
+        (edge, wanted): (EdgeWriter, Arc<Wanted>),
         slots: Vec<SlotId>,
         marks: Option<Marks>,
         reader: Reader,
@@ -116,11 +87,7 @@ impl Outlet {
 
     /// Rows that can leave now; 0 is backpressure.
     pub(super) fn room(&mut self) -> usize {
-        let mut room = self.edge.room();
-        if room == 0 {
-            self.wanted.want();
-            room = self.edge.room();
-        }
+        let room = self.wanted.look(|| Some(self.edge.room()).filter(|room| *room > 0)).unwrap_or(0);
         if room == 0 {
             self.note_blocked()
         } else {
@@ -200,12 +167,8 @@ impl Outlet {
 
     /// Writes as many of them as there is room for. Whether all have left.
     pub(super) fn write(&mut self, run: &Run) -> bool {
-        self.write_some(run);
-        if self.is_writing() {
-            self.wanted.want();
-            self.write_some(run);
-        }
-        let done = !self.is_writing();
+        let wanted = Arc::clone(&self.wanted);
+        let done = wanted.look(|| self.write_some(run).then_some(())).is_some();
         if done {
             self.note_moved()
         } else {
@@ -214,9 +177,9 @@ impl Outlet {
         done
     }
 
-    fn write_some(&mut self, run: &Run) {
+    fn write_some(&mut self, run: &Run) -> bool {
         if !self.is_writing() {
-            return;
+            return true;
         }
         let pieces: SmallVec<[_; 8]> = self.slots.iter().map(|&slot| run.piece(slot)).collect();
         while self.next < self.end {
@@ -243,6 +206,7 @@ impl Outlet {
             self.next += rows;
             self.rows += rows as u64;
         }
+        !self.is_writing()
     }
 
     /// Lets a watermark or signal leave behind the rows.
@@ -265,12 +229,8 @@ impl Outlet {
     /// Sends what is due. Whether all of it has left.
     pub(super) fn send_due(&mut self) -> bool {
         debug_assert!(!self.is_writing(), "O1: signals leave behind the rows");
-        self.send_some();
-        if self.has_due() {
-            self.wanted.want();
-            self.send_some();
-        }
-        let done = !self.has_due();
+        let wanted = Arc::clone(&self.wanted);
+        let done = wanted.look(|| self.send_some().then_some(())).is_some();
         if done {
             self.note_moved()
         } else {
@@ -279,17 +239,18 @@ impl Outlet {
         done
     }
 
-    fn send_some(&mut self) {
+    fn send_some(&mut self) -> bool {
         while let Some(due) = self.due.front() {
             let sent = match *due {
                 Due::Watermark(watermark) => self.edge.watermark(watermark),
                 Due::Signal(signal) => self.edge.signal(signal).is_ok(),
             };
             if !sent {
-                return;
+                return false;
             }
             self.due.pop_front();
         }
+        true
     }
 
     /// Whether a watermark or signal waits to leave.
