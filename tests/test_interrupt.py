@@ -78,10 +78,11 @@ try:
 except BaseException as error:
     seen = type(error).__name__
 at = time.time()
+again = len(QUERY.run(BATCH))
+# The thread that gives foreign memory back stays for a moment.
 limit = time.monotonic() + 5
 while threads() > before + {stuck} and time.monotonic() < limit:
     time.sleep(0.01)
-again = len(QUERY.run(BATCH))
 print(json.dumps(dict(seen=seen, at=at, before=before, after=threads(), again=again)), flush=True)
 """
 

@@ -16,6 +16,13 @@ A pipeline is declared with a schema, built step by step, and run over data:
     >>> result.rows_in, result.rows_late, len(result)
     (30000, 0, 100)
 
+An engine runs many of them at a time, over data that comes as it likes:
+
+    >>> with ps.Engine(workers=2) as engine:
+    ...     query = engine.submit(views, source=events, sink="collect")
+    ...     len(query.result())
+    100
+
 `sum`, `min` and `max` are aggregates here: import the package under a short name rather than everything in
 it.
 """
@@ -23,47 +30,75 @@ it.
 from penstock import workloads
 from penstock._penstock import __version__
 from penstock.aggregates import Aggregate, count, max, mean, min, sum
+from penstock.batch import Batch
+from penstock.engine import Engine
 from penstock.exceptions import (
     ComputeError,
     DataError,
     DurationError,
+    EndedError,
     EngineError,
+    EngineStoppedError,
     InputError,
+    LaggedError,
     LateRowsWarning,
     MemoryLimitExceeded,
     MissingTimeColumnError,
+    NameTakenError,
     NullTimeError,
     PenstockError,
     PlanError,
+    QueryEndedError,
+    QueryFailedWarning,
+    QueryStoppedError,
     SchemaMismatchError,
     SizeError,
+    SourceEndedError,
     StreamConsumedError,
     TypeMismatchError,
     UnknownColumnError,
     UnsupportedTypeError,
 )
 from penstock.expr import Expr, col, lit
+from penstock.push import PushSource
+from penstock.query import Query
+from penstock.replay import Replay, replay
 from penstock.result import Result
+from penstock.shared import SharedSource
 from penstock.stream import Stream, WindowedStream, stream
 from penstock.windows import Window, tumbling
 
 __all__ = [
     "Aggregate",
+    "Batch",
     "ComputeError",
     "DataError",
     "DurationError",
+    "EndedError",
+    "Engine",
     "EngineError",
+    "EngineStoppedError",
     "Expr",
     "InputError",
+    "LaggedError",
     "LateRowsWarning",
     "MemoryLimitExceeded",
     "MissingTimeColumnError",
+    "NameTakenError",
     "NullTimeError",
     "PenstockError",
     "PlanError",
+    "PushSource",
+    "Query",
+    "QueryEndedError",
+    "QueryFailedWarning",
+    "QueryStoppedError",
+    "Replay",
     "Result",
     "SchemaMismatchError",
+    "SharedSource",
     "SizeError",
+    "SourceEndedError",
     "Stream",
     "StreamConsumedError",
     "TypeMismatchError",
@@ -78,6 +113,7 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "replay",
     "stream",
     "sum",
     "tumbling",

@@ -1,17 +1,18 @@
 """The errors and warnings of Penstock.
 
-Everything the engine raises on its own account is a `PenstockError`. There are five families, by who can put
+Everything the engine raises on its own account is a `PenstockError`. There are six families, by who can put
 it right:
 
 * `PlanError`: the pipeline, or an option to run it with, is wrong. Raised before any row is read.
 * `DataError`: the input does not fit the pipeline. Raised while it runs.
 * `ComputeError`: a row on which an expression has no answer. Raised while it runs.
 * `MemoryLimitExceeded`: the pipeline does not fit its budget. Raised as it starts, or while it runs.
-* `EngineError`: Penstock is wrong.
+* `EndedError`: what was to be used has ended: an engine, a query, or a source.
+* `EngineError`: the engine cannot be used like this, or Penstock is wrong; the message says which.
 
 An argument of the wrong Python type is a plain `TypeError`. When the operating system refuses memory or a
-thread, that is a plain `MemoryError` or `OSError`. An exception raised by your own iterator comes back as
-itself. All classes can be pickled with their fields, so they survive the way back from another
+thread, that is a plain `MemoryError` or `OSError`. An exception raised by your own iterator or sink comes
+back as itself. All classes can be pickled with their fields, so they survive the way back from another
 process.
 """
 
@@ -21,16 +22,24 @@ __all__ = [
     "ComputeError",
     "DataError",
     "DurationError",
+    "EndedError",
     "EngineError",
+    "EngineStoppedError",
     "InputError",
+    "LaggedError",
     "LateRowsWarning",
     "MemoryLimitExceeded",
     "MissingTimeColumnError",
+    "NameTakenError",
     "NullTimeError",
     "PenstockError",
     "PlanError",
+    "QueryEndedError",
+    "QueryFailedWarning",
+    "QueryStoppedError",
     "SchemaMismatchError",
     "SizeError",
+    "SourceEndedError",
     "StreamConsumedError",
     "TypeMismatchError",
     "UnknownColumnError",
@@ -165,6 +174,37 @@ class SizeError(PlanError):
         ...     print('did you mean "MB"?' in str(error))
         True
     """
+
+
+class NameTakenError(PlanError):
+    """A name that another query or source of the engine has. Choose another one, or none at all.
+
+    A name is free again when the query has ended.
+
+    Attributes:
+        name: The name.
+
+    Example:
+        >>> import penstock as ps
+        >>> prices = ps.stream({"price": "float64"})
+        >>> with ps.Engine(workers=1) as engine:
+        ...     feed = ps.PushSource()
+        ...     query = engine.submit(prices, source=feed, name="prices")
+        ...     try:
+        ...         engine.submit(prices, source=[], name="prices")
+        ...     except ps.NameTakenError as error:
+        ...         print(error.name)
+        prices
+    """
+
+    name: str
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.name), self.__dict__
 
 
 class DataError(PenstockError, ValueError):
@@ -326,12 +366,131 @@ class MemoryLimitExceeded(PenstockError, MemoryError):  # noqa: N818 - it names 
         return type(self), (*fields, self.operator, self.state_bytes), self.__dict__
 
 
+class EndedError(PenstockError, RuntimeError):
+    """What was to be used has ended. Start another one.
+
+    Example:
+        >>> import penstock as ps
+        >>> issubclass(ps.QueryEndedError, ps.EndedError)
+        True
+    """
+
+
+class EngineStoppedError(EndedError):
+    """An engine that was stopped takes no more queries.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.Engine(workers=1) as engine:
+        ...     pass
+        >>> try:
+        ...     engine.submit(ps.stream({"price": "float64"}), source=[])
+        ... except ps.EngineStoppedError as error:
+        ...     print(error)
+        the engine has been stopped; start another one
+    """
+
+
+class QueryEndedError(EndedError):
+    """Rows were pushed, but the query has ended and takes no more. If it failed, `__cause__` says why.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> source = ps.PushSource()
+        >>> with ps.Engine(workers=1) as engine:
+        ...     query = engine.submit(ps.stream({"price": "int64"}), source=source, name="prices")
+        >>> try:
+        ...     source.push(pa.table({"price": [1]}))
+        ... except ps.QueryEndedError as error:
+        ...     print(error)
+        the query "prices" has ended: it takes no more rows
+    """
+
+
+class QueryStoppedError(EndedError):
+    """A result was asked for, but the query was stopped before it had one.
+
+    Example:
+        >>> import penstock as ps
+        >>> with ps.Engine(workers=1) as engine:
+        ...     feed = ps.PushSource()
+        ...     query = engine.submit(ps.stream({"price": "int64"}), source=feed, sink="collect")
+        >>> try:
+        ...     query.result()
+        ... except ps.QueryStoppedError as error:
+        ...     print(error)
+        the query was stopped
+    """
+
+
+class SourceEndedError(EndedError):
+    """A source that has ended: it was closed, or the shared source of a query has failed or was stopped.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> source = ps.PushSource()
+        >>> source.close()
+        >>> try:
+        ...     source.push(pa.table({"price": [1]}))
+        ... except ps.SourceEndedError as error:
+        ...     print(error)
+        this source was closed; it takes no more rows
+    """
+
+
+class LaggedError(PenstockError, RuntimeError):
+    """A query that held its shared source up, and was submitted with `on_lag="fail"`.
+
+    Attributes:
+        rows: How many rows waited for it.
+
+    Example:
+        >>> import penstock as ps
+        >>> issubclass(ps.LaggedError, ps.PenstockError)
+        True
+    """
+
+    rows: int
+
+    def __init__(self, message: str, rows: int) -> None:
+        super().__init__(message)
+        self.rows = rows
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.rows), self.__dict__
+
+
 class EngineError(PenstockError, RuntimeError):
-    """A bug in Penstock. Please report it, with the message and the output of `Stream.explain()`.
+    """The engine cannot be used like this (for one: in a forked child), or it has a bug, and says so.
+
+    Please report a bug, with the message and the output of `Stream.explain()`.
 
     Example:
         >>> import penstock as ps
         >>> issubclass(ps.EngineError, RuntimeError)
+        True
+    """
+
+
+class QueryFailedWarning(UserWarning):
+    """A query had failed, and nobody had looked, when its engine was stopped.
+
+    Call `Query.wait`, read its results or look at `Query.error` to know.
+
+    Example:
+        >>> import warnings
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     with ps.Engine(workers=1) as engine:
+        ...         data = pa.table({"cost": [1]})
+        ...         query = engine.submit(ps.stream({"price": "int64"}), source=data, name="prices")
+        ...         while query.status == "running":
+        ...             pass
+        >>> str(caught[0].message).startswith('the query "prices" failed')
         True
     """
 

@@ -1,13 +1,17 @@
-"""How a pipeline is run, where it leaves that open. The defaults are right for nearly everybody.
+"""How pipelines are run, where they leave that open. The defaults are right for nearly everybody.
 
-None of the options changes the answer. Each option of `Stream.run` can also be set for all runs of a process,
-by a variable of the environment. An argument wins over its variable, and an empty variable counts as not set.
+None of the options changes the answer. Each option of `Engine` and of `Stream.run` can also be set for a
+whole process, by a variable of the environment. An argument wins over its variable, and an empty variable
+counts as not set.
 
 | option | variable | what it is |
 | --- | --- | --- |
+| `workers` | `PENSTOCK_WORKERS` | threads that run tasks, from 1 to 64 |
+| `policy` | `PENSTOCK_POLICY` | which task runs next: "adaptive", "fcfs" or "rr" |
+| `mode` | `PENSTOCK_MODE` | who runs tasks: "state" for the workers, "threads" for a thread of its own each |
 | `memory` | `PENSTOCK_MEMORY` | how rows go from task to task: "blocks" or "queue" |
 | `chain` | `PENSTOCK_CHAIN` | which operators make up a task: "auto" or "off" |
-| `budget` | `PENSTOCK_BUDGET` | the most memory that a run may take: bytes, or a size such as "256MiB" |
+| `budget` | `PENSTOCK_BUDGET` | the most memory that an engine may take: bytes, or a size such as "256MiB" |
 | `block_rows` | `PENSTOCK_BLOCK_ROWS` | rows per block |
 | `chunk_blocks` | `PENSTOCK_CHUNK_BLOCKS` | blocks per chunk |
 | | `PENSTOCK_PLATFORM` | where memory comes from: "native", or "portable" for the standard allocator |
@@ -24,8 +28,10 @@ from typing import Literal, TypeAlias, TypeVar
 from penstock import _penstock
 from penstock.exceptions import PlanError
 
-__all__ = ["Chain", "Memory", "Size", "read_options"]
+__all__ = ["Chain", "Memory", "Mode", "Policy", "Size", "read_options"]
 
+Policy: TypeAlias = Literal["adaptive", "fcfs", "rr"]
+Mode: TypeAlias = Literal["state", "threads"]
 Memory: TypeAlias = Literal["blocks", "queue"]
 Chain: TypeAlias = Literal["auto", "off"]
 Size: TypeAlias = str | int
@@ -37,20 +43,28 @@ _Setting: TypeAlias = tuple[str, _T] | None
 
 def read_options(
     *,
+    workers: int | None = None,
+    policy: Policy | None = None,
+    mode: Mode | None = None,
     memory: Memory | None = None,
     chain: Chain | None = None,
     budget: Size | None = None,
     block_rows: int | None = None,
     chunk_blocks: int | None = None,
-) -> _penstock.RunOptions:
-    """Makes what the engine reads of the options of `Stream.run` and of the environment.
+    usual_workers: int | None = None,
+) -> _penstock.EngineOptions:
+    """Makes what the engine reads of the options of `Engine` and `Stream.run` and of the environment.
 
     Args:
+        workers: Threads that run tasks.
+        policy: Which task runs next.
+        mode: Who runs tasks.
         memory: How rows go from task to task.
         chain: Which operators make up a task.
-        budget: The most memory that a run may take.
+        budget: The most memory that an engine may take.
         block_rows: Rows per block.
         chunk_blocks: Blocks per chunk.
+        usual_workers: How many workers there are if nobody says; None is one for each core.
 
     Returns:
         The options, checked.
@@ -69,7 +83,11 @@ def read_options(
         ...     print(error)
         memory is "blocks" or "queue", not "block"; did you mean "blocks"?
     """
-    return _penstock.RunOptions(
+    usual = None if usual_workers is None else ("workers", usual_workers)
+    return _penstock.EngineOptions(
+        workers=_setting("workers", workers, _count, _digits) or usual,
+        policy=_setting("policy", policy, _name),
+        mode=_setting("mode", mode, _name),
         memory=_setting("memory", memory, _name),
         chain=_setting("chain", chain, _name),
         budget=_setting("budget", budget, _size),

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from penstock.exceptions import StreamConsumedError
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream
 
-__all__ = ["open_source"]
+__all__ = ["open_one", "open_source"]
 
 _ACCEPTED = (
     "an object that speaks the Arrow PyCapsule protocol (a pyarrow Table, RecordBatch or RecordBatchReader, "
@@ -65,6 +65,32 @@ def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | It
     if isinstance(data, list | tuple) and data:
         _check(data[0], 0, argument)
     return _checked(iter(data), argument)
+
+
+def open_one(data: ArrowStream | ArrowArray, argument: str) -> ArrowStream | ArrowArray:
+    """Turns data that has to be one Arrow object into what the engine reads.
+
+    Args:
+        data: Whatever the user handed in.
+        argument: How the user knows it, for the error message.
+
+    Returns:
+        The object itself.
+
+    Raises:
+        TypeError: It does not speak the protocol, with a hint at what to do instead.
+        StreamConsumedError: It is a reader that was read before.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> table = pa.table({"price": [1, 2]})
+        >>> open_one(table, "data") is table
+        True
+    """
+    if isinstance(data, type) or not isinstance(data, ArrowStream | ArrowArray):
+        raise TypeError(_refusal(argument, _ACCEPTED, data, _hint(data)))
+    _claim(data, argument)
+    return data
 
 
 def _checked(items: Iterator[object], argument: str) -> Iterator[object]:

@@ -19,7 +19,7 @@ from penstock.aggregates import Aggregate
 from penstock.durations import Duration, normalise_duration
 from penstock.exceptions import LateRowsWarning, MissingTimeColumnError
 from penstock.expr import Expr, Value
-from penstock.options import Chain, Memory, Size, read_options
+from penstock.options import Chain, Memory, Mode, Policy, Size, read_options
 from penstock.protocols import ArrowData, ArrowSchema
 from penstock.result import Result
 from penstock.sources import open_source
@@ -72,7 +72,7 @@ def stream(
 
 @final
 class Stream(Frozen):
-    """A pipeline. Begun by `penstock.stream`, continued by its own methods, run by `run`.
+    """A pipeline. Begun by `penstock.stream`, continued by its own methods, run by `run` or an `Engine`.
 
     It is immutable, can be compared, hashed, pickled and stored as JSON, and prints as its plan.
 
@@ -283,15 +283,18 @@ class Stream(Frozen):
         budget: Size | None = None,
         block_rows: int | None = None,
         chunk_blocks: int | None = None,
+        workers: int | None = None,
+        policy: Policy | None = None,
+        mode: Mode | None = None,
     ) -> Result:
-        """Runs the pipeline over data, to its end.
+        """Runs the pipeline over data, to its end, and waits for the result. Ctrl-C interrupts it.
 
-        The options are there for experiments, and for machines with little memory. Their defaults are right
-        for nearly everybody, and none of them changes the answer. Each can also be set by a variable of the
-        environment; `penstock.options` has the list.
+        It runs on an engine of its own. To run many pipelines at a time, or one over data that never ends,
+        there is `Engine`. The options are for measurements and tight places; none of them changes the answer.
+        Each can be set for all runs of a process by a variable of the environment: see `penstock.options`.
 
         Args:
-            data: The rows: anything that speaks the Arrow PyCapsule protocol (pyarrow, pandas, polars, ...),
+            data: The rows: any object that speaks the Arrow PyCapsule protocol (a table, a batch, a reader),
                 or an iterable of such objects, which is read as it goes. Columns are found by name; others
                 are ignored.
             memory: How rows go from task to task: in "blocks" of columns (the default), or one by one through
@@ -303,6 +306,11 @@ class Stream(Frozen):
                 machine's memory. The rows of the result are yours and do not count.
             block_rows: Rows per block, from 1 to 65,536. By default a block fits well into the cache.
             chunk_blocks: Blocks per chunk, the piece in which memory is had, from 1 to 65,536.
+            workers: Threads that run tasks, from 1 to 64. The default is one, since a pipeline is one task
+                and its sink unless `chain` is "off".
+            policy: Which task runs next: "adaptive" (the default), "fcfs" or "rr"; see `Engine`.
+            mode: Who runs tasks: "state" (the default) for the workers, "threads" for a thread of its own
+                for each.
 
         Returns:
             The output rows and the counters.
@@ -326,7 +334,15 @@ class Stream(Frozen):
             4
         """
         options = read_options(
-            memory=memory, chain=chain, budget=budget, block_rows=block_rows, chunk_blocks=chunk_blocks
+            workers=workers,
+            policy=policy,
+            mode=mode,
+            memory=memory,
+            chain=chain,
+            budget=budget,
+            block_rows=block_rows,
+            chunk_blocks=chunk_blocks,
+            usual_workers=1,
         )
         output = self._plan.run(open_source(data, "data"), options)
         if output.rows_late:

@@ -121,13 +121,13 @@ fn a_result_that_is_kept_leaves_the_budget_without_a_copy() {
     let batches: Vec<RecordBatch> = (0..40).map(|number| batch(number * 50_000, 50_000, "")).collect();
     let plan = stream().select(vec![Expr::column("t"), Expr::column("k")]).unwrap();
     for chain in [Chaining::Auto, Chaining::Off] {
-        let options = RunOptions { chain, budget_bytes: Some(8 << 20), ..RunOptions::default() };
+        let options = RunOptions { chain, budget_bytes: Some(24 << 20), ..RunOptions::default() };
         let output = run_with(&plan, &options, &batches).unwrap();
         assert_eq!(output.rows_out(), 2_000_000);
         let memory = output.memory;
         // Of 17 bytes a row, 16 are shared; what the log starts with, in small blocks, is copied.
         assert!(memory.exported_bytes > 20_000_000, "{memory:?}");
-        assert!(memory.used_bytes == 0 && memory.peak_used_bytes <= 8 << 20, "{memory:?}");
+        assert!(memory.used_bytes == 0 && memory.peak_used_bytes <= 24 << 20, "{memory:?}");
         let batch_rows: Vec<usize> = output.batches.iter().map(RecordBatch::num_rows).collect();
         assert!(batch_rows.len() < 200, "{batch_rows:?}");
     }

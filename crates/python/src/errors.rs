@@ -1,8 +1,10 @@
 //! Errors of the engine as the classes of `penstock.exceptions`: one exhaustive match each.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 
-use penstock_engine::{RunError, StartError};
+use penstock_engine::{OutsideError, RunError, StartError};
 use penstock_memory::{MemoryLimit, OpenError};
 use penstock_types::{PlanError, SizeError};
 use pyo3::call::PyCallArgs;
@@ -30,56 +32,95 @@ pub(crate) fn plan_error(py: Python<'_>, error: PlanError) -> PyErr {
     }
 }
 
+/// A call or an option that cannot be, in words.
+pub(crate) fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
+    plan_error(py, PlanError::Invalid(message.into()))
+}
+
 /// A size that cannot be read, in the setting that the user knows by that name.
 pub(crate) fn size_error(py: Python<'_>, named: &str, error: &SizeError) -> PyErr {
     raise(py, "SizeError", (format!("{named}: {error}"),))
 }
 
 /// Memory that does not fit the budget; with the operator and the bytes of its state if that is what grew.
-fn limit_error(py: Python<'_>, message: String, state: Option<(String, usize)>, limit: MemoryLimit) -> PyErr {
-    let MemoryLimit { needed_bytes, used_bytes, budget_bytes } = limit;
+fn limit_error(py: Python<'_>, message: String, state: Option<(&str, usize)>, limit: &MemoryLimit) -> PyErr {
+    let MemoryLimit { needed_bytes, used_bytes, budget_bytes } = *limit;
     let (operator, state_bytes) = state.unzip();
     let fields = (message, needed_bytes, used_bytes, budget_bytes, operator, state_bytes);
     raise(py, "MemoryLimitExceeded", fields)
 }
 
 /// What the operating system refused: memory, or a thread.
-pub(crate) fn system_error(message: String, error: &io::Error) -> PyErr {
+fn system_error(message: String, error: &io::Error) -> PyErr {
     match error.kind() {
         io::ErrorKind::OutOfMemory => PyMemoryError::new_err(message),
         _ => PyOSError::new_err(message),
     }
 }
 
-/// A plan that cannot be started.
+/// A thread that cannot be started.
+pub(crate) fn thread_error(error: &io::Error) -> PyErr {
+    system_error(format!("cannot start a thread: {error}"), error)
+}
+
+/// An engine or a query that cannot be started.
 pub(crate) fn start_error(py: Python<'_>, error: StartError) -> PyErr {
     let message = error.to_string();
     match error {
         StartError::Plan(error) => plan_error(py, error),
-        StartError::Memory(OpenError::Limit(limit)) => limit_error(py, message, None, limit),
+        StartError::Memory(OpenError::Limit(limit)) => limit_error(py, message, None, &limit),
         StartError::Table { operator, bytes, limit } => {
-            limit_error(py, message, Some((operator, bytes)), limit)
+            limit_error(py, message, Some((&operator, bytes)), &limit)
         }
+        StartError::SourceEnded { .. } => raise(py, "SourceEndedError", (message,)),
+        StartError::NameTaken { name } => raise(py, "NameTakenError", (message, name)),
+        StartError::EngineStopped => raise(py, "EngineStoppedError", (message,)),
+        StartError::TooManyTasks { .. } => raise(py, "EngineError", (message,)),
         StartError::Memory(OpenError::System(error)) | StartError::Thread(error) => {
             system_error(message, &error)
         }
     }
 }
 
-/// A run that ended without an answer.
-pub(crate) fn run_error(py: Python<'_>, error: RunError) -> PyErr {
+/// An exception of the user's own code, on its way through the engine.
+#[derive(Debug)]
+pub(crate) struct Raised(pub(crate) PyErr);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Its own words would have to be asked for in Python, and this may be a worker.
+        f.write_str("an exception of Python")
+    }
+}
+
+impl Error for Raised {}
+
+/// A query that ended without an answer. The same error may be asked for several times.
+pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let message = error.to_string();
     match error {
-        RunError::Batch { error, .. } => raise(py, "SchemaMismatchError", (message, error.column)),
+        RunError::Batch { error, .. } => raise(py, "SchemaMismatchError", (message, &error.column)),
         RunError::NullTime { row, .. } => raise(py, "NullTimeError", (message, row)),
         RunError::Compute { .. } => raise(py, "ComputeError", (message,)),
         RunError::MemoryLimit { operator, bytes, limit } => {
-            limit_error(py, message, Some((operator, bytes)), limit)
+            limit_error(py, message, Some((operator, *bytes)), limit)
         }
-        RunError::Export(_) | RunError::Stopped | RunError::Failed => raise(py, "EngineError", (message,)),
-        RunError::Panicked(_) => {
+        RunError::Outside { error, .. } => outside_error(py, message, error),
+        RunError::Lagged { rows } => raise(py, "LaggedError", (message, rows)),
+        RunError::SourceEnded => raise(py, "SourceEndedError", (message,)),
+        RunError::Stopped => raise(py, "QueryStoppedError", ("the query was stopped",)),
+        RunError::Export(_) => raise(py, "EngineError", (message,)),
+        RunError::Panicked { .. } => {
             raise(py, "EngineError", (format!("{message}. This is a bug in Penstock; please report it."),))
         }
+    }
+}
+
+/// What a source or a sink failed with: the user's own exception, or the words of an Arrow stream.
+fn outside_error(py: Python<'_>, message: String, error: &OutsideError) -> PyErr {
+    match error.downcast_ref::<Raised>() {
+        Some(Raised(raised)) => raised.clone_ref(py),
+        None => input_error(py, message),
     }
 }
 
@@ -90,7 +131,36 @@ pub(crate) fn input_error(py: Python<'_>, message: String) -> PyErr {
 
 /// A foreign stream that was read before.
 pub(crate) fn consumed_error(py: Python<'_>) -> PyErr {
-    let message =
-        "this stream was read before and cannot be read again; open it anew, or keep the data in a table";
+    consumed(
+        py,
+        "this stream was read before and cannot be read again; open it anew, or keep the data in a table",
+    )
+}
+
+/// A source that was used before.
+pub(crate) fn consumed(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "StreamConsumedError", (message,))
+}
+
+/// A query that takes nothing any more, with the error that is the reason.
+pub(crate) fn ended_error(py: Python<'_>, message: String, cause: Option<PyErr>) -> PyErr {
+    let error = raise(py, "QueryEndedError", (message,));
+    error.set_cause(py, cause);
+    error
+}
+
+/// A source that was closed.
+pub(crate) fn closed_error(py: Python<'_>) -> PyErr {
+    raise(py, "SourceEndedError", ("this source was closed; it takes no more rows",))
+}
+
+/// An engine of another process.
+pub(crate) fn other_process_error(py: Python<'_>) -> PyErr {
+    raise(py, "EngineError", ("this engine was started in another process; start a new one here",))
+}
+
+/// A sink that waits for its own query.
+pub(crate) fn waits_for_itself(py: Python<'_>) -> PyErr {
+    let message = "a query cannot wait for itself: this is the thread of its sink";
+    raise(py, "EngineError", (message,))
 }

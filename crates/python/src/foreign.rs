@@ -10,11 +10,12 @@ use std::thread;
 
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyIterator, PyTuple};
 
 unsafe extern "C-unwind" {
     fn PyIter_Next(iterator: *mut PyObject) -> *mut PyObject;
     fn PyObject_CallNoArgs(callable: *mut PyObject) -> *mut PyObject;
+    fn PyObject_Call(callable: *mut PyObject, args: *mut PyObject, named: *mut PyObject) -> *mut PyObject;
 }
 
 /// Lets nothing unwind past it.
@@ -51,6 +52,20 @@ pub(crate) fn call<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyA
     let guard = StayHere;
     // SAFETY: the pointer is an object's, alive for as long as it is borrowed, and the interpreter is held.
     let object = unsafe { PyObject_CallNoArgs(callable.as_ptr()) };
+    std::mem::forget(guard);
+    given(callable.py(), object).unwrap_or_else(|| Ok(callable.py().None().into_bound(callable.py())))
+}
+
+/// What a callable returns for one argument.
+pub(crate) fn call_with<'py>(
+    callable: &Bound<'py, PyAny>,
+    argument: &Bound<'py, impl Sized>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arguments = PyTuple::new(callable.py(), [argument.as_any()])?;
+    let guard = StayHere;
+    // SAFETY: the pointers are those of objects, alive for as long as they are borrowed, one of them a tuple; null
+    // stands for no named arguments; the interpreter is held.
+    let object = unsafe { PyObject_Call(callable.as_ptr(), arguments.as_ptr(), std::ptr::null_mut()) };
     std::mem::forget(guard);
     given(callable.py(), object).unwrap_or_else(|| Ok(callable.py().None().into_bound(callable.py())))
 }

@@ -2,17 +2,36 @@
 //!
 //! Python objects become plans, expressions and Arrow batches on the way in; errors become the
 //! classes of `penstock.exceptions` on the way out. The interpreter is released while Rust works.
+//!
+//! - `arrow`, `release`: data on its way in, and back to whom it belongs
+//! - `engine`, `query`, `shared`, `push`, `replay`: what runs, as Python holds it; `run`: all of it in one call
+//! - `source`, `sink`, `threads`: the user's own code, on threads of its own; `foreign`: how it is called
+//! - `process`: what a forked child may not touch; `wait`: waiting without the interpreter
 
+mod arrow;
+mod batch;
+mod engine;
 mod errors;
 mod expr;
 mod foreign;
 mod literal;
+mod metrics;
 mod options;
 mod output;
 mod plan;
+mod process;
+mod push;
 mod pylist;
+mod query;
+mod release;
+mod replay;
 mod run;
 mod schema;
+mod shared;
+mod sink;
+mod source;
+mod threads;
+mod wait;
 mod workloads;
 
 use pyo3::prelude::*;
@@ -23,15 +42,27 @@ mod _penstock {
     use super::*;
 
     #[pymodule_export]
+    use super::batch::Batch;
+    #[pymodule_export]
+    use super::engine::{Engine, leave};
+    #[pymodule_export]
     use super::expr::{Aggregate, Expr};
     #[pymodule_export]
-    use super::options::RunOptions;
+    use super::options::EngineOptions;
     #[pymodule_export]
     use super::output::Output;
     #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]
+    use super::push::PushSource;
+    #[pymodule_export]
+    use super::query::Query;
+    #[pymodule_export]
+    use super::replay::Replay;
+    #[pymodule_export]
     use super::schema::Schema;
+    #[pymodule_export]
+    use super::shared::SharedSource;
     #[pymodule_export]
     use super::workloads::{BatchStream, ysb_campaigns, ysb_generate, ysb_schema};
 

@@ -1,10 +1,10 @@
-//! How a plan is run, as Python says it.
+//! How an engine runs plans, as Python says it.
 //!
 //! Each setting comes with the name that the user knows it by, an argument or a variable of the environment, so that
 //! an error can say where the bad value stands.
 
 use penstock_engine::options::choose;
-use penstock_engine::{Chaining, RunOptions as Inner};
+use penstock_engine::{Chaining, EngineOptions as Inner, Mode, PolicyKind, RunOptions};
 use penstock_memory::MemoryKind;
 use penstock_memory::layout::MOST_ROWS;
 use penstock_memory::platform::Platform;
@@ -16,14 +16,17 @@ use crate::errors::{plan_error, size_error};
 /// Blocks of a chunk at most. Far more than is of use, and their bytes can still be counted.
 const MOST_BLOCKS: usize = 64 * 1024;
 
+/// Workers of an engine at most.
+const MOST_WORKERS: usize = 64;
+
 const PLATFORMS: [(&str, Platform); 2] = [("native", Platform::native()), ("portable", Platform::Portable)];
 
 /// A setting: what the user calls it, and its value.
 type Setting<T> = Option<(String, T)>;
 
-/// How a plan is run.
+/// How an engine runs plans.
 #[pyclass(frozen, module = "penstock._penstock")]
-pub struct RunOptions {
+pub struct EngineOptions {
     pub(crate) inner: Inner,
 }
 
@@ -34,6 +37,11 @@ fn chosen<T: Copy>(
 ) -> PyResult<Option<T>> {
     let choice = setting.map(|(named, text)| choose(&named, &text, names)).transpose();
     choice.map_err(|error| plan_error(py, error))
+}
+
+/// What a choice is called.
+fn name_of<T: Copy + PartialEq>(choice: T, names: &[(&'static str, T)]) -> &'static str {
+    names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
 }
 
 /// Digits in groups of three.
@@ -72,11 +80,15 @@ fn size(py: Python<'_>, setting: Setting<String>) -> PyResult<Option<usize>> {
 }
 
 #[pymethods]
-impl RunOptions {
+impl EngineOptions {
     #[new]
-    #[pyo3(signature = (*, memory=None, chain=None, budget=None, block_rows=None, chunk_blocks=None, platform=None))]
+    #[pyo3(signature = (*, workers=None, policy=None, mode=None, memory=None, chain=None, budget=None, block_rows=None, chunk_blocks=None, platform=None))]
+    #[allow(clippy::too_many_arguments, reason = "the options of an engine, by keyword")]
     fn new(
         py: Python<'_>,
+        workers: Setting<Bound<'_, PyAny>>,
+        policy: Setting<String>,
+        mode: Setting<String>,
         memory: Setting<String>,
         chain: Setting<String>,
         budget: Setting<String>,
@@ -85,15 +97,36 @@ impl RunOptions {
         platform: Setting<String>,
     ) -> PyResult<Self> {
         let usual = Inner::default();
-        let mut inner = Inner {
-            memory: chosen(py, memory, &MemoryKind::NAMES)?.unwrap_or(usual.memory),
-            chain: chosen(py, chain, &Chaining::NAMES)?.unwrap_or(usual.chain),
+        let mut run = RunOptions {
+            memory: chosen(py, memory, &MemoryKind::NAMES)?.unwrap_or(usual.run.memory),
+            chain: chosen(py, chain, &Chaining::NAMES)?.unwrap_or(usual.run.chain),
             budget_bytes: size(py, budget)?,
             platform: chosen(py, platform, &PLATFORMS)?,
-            ..usual
+            ..usual.run
         };
-        inner.shape.block_rows = count(py, block_rows, "rows", MOST_ROWS)?;
-        inner.shape.chunk_blocks = count(py, chunk_blocks, "blocks", MOST_BLOCKS)?;
+        run.shape.block_rows = count(py, block_rows, "rows", MOST_ROWS)?;
+        run.shape.chunk_blocks = count(py, chunk_blocks, "blocks", MOST_BLOCKS)?;
+        let inner = Inner {
+            workers: count(py, workers, "workers", MOST_WORKERS)?,
+            policy: chosen(py, policy, &PolicyKind::NAMES)?.unwrap_or(usual.policy),
+            mode: chosen(py, mode, &Mode::NAMES)?.unwrap_or(usual.mode),
+            run,
+        };
         Ok(Self { inner })
+    }
+
+    #[getter]
+    fn workers(&self) -> usize {
+        self.inner.worker_count()
+    }
+
+    #[getter]
+    fn policy(&self) -> &'static str {
+        name_of(self.inner.policy, &PolicyKind::NAMES)
+    }
+
+    #[getter]
+    fn mode(&self) -> &'static str {
+        name_of(self.inner.mode, &Mode::NAMES)
     }
 }

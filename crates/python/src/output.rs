@@ -1,29 +1,28 @@
 //! Results.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, SchemaRef};
 use penstock_engine::Output as Inner;
-use penstock_memory::coordinator::Counters;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 
+use crate::metrics;
 use crate::pylist::rows;
 use crate::schema::Schema;
 
-/// The finished result of a run.
+/// The whole result of a query.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct Output {
     inner: Inner,
-    elapsed: Duration,
+    seconds: f64,
 }
 
 impl Output {
-    pub(crate) fn new(inner: Inner, elapsed: Duration) -> Self {
-        Self { inner, elapsed }
+    pub(crate) fn new(inner: Inner, seconds: f64) -> Self {
+        Self { inner, seconds }
     }
 }
 
@@ -80,7 +79,7 @@ impl Output {
 
     #[getter]
     fn seconds(&self) -> f64 {
-        self.elapsed.as_secs_f64()
+        self.seconds
     }
 
     #[getter]
@@ -94,59 +93,28 @@ impl Output {
     }
 
     #[getter]
+    fn rows_shed(&self) -> u64 {
+        self.inner.rows_shed
+    }
+
+    #[getter]
+    fn event_latency<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        metrics::latency(py, &self.inner.event_latency)
+    }
+
+    #[getter]
+    fn output_latency<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        metrics::latency(py, &self.inner.output_latency)
+    }
+
+    #[getter]
     fn operators<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let operators = PyList::empty(py);
-        for operator in &self.inner.operators {
-            let report = PyDict::new(py);
-            report.set_item("name", &operator.name)?;
-            report.set_item("rows_in", operator.profile.rows_in)?;
-            report.set_item("rows_out", operator.profile.rows_out)?;
-            report.set_item("seconds", operator.profile.busy_ns as f64 / 1e9)?;
-            operators.append(report)?;
-        }
-        Ok(operators)
+        metrics::operators(py, &self.inner.operators)
     }
 
     #[getter]
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        // Taken apart, so that whoever adds a counter is sent here by the compiler.
-        let Counters {
-            budget_bytes,
-            used_bytes,
-            pinned_bytes,
-            exported_bytes,
-            state_bytes,
-            chunks_live,
-            chunks_spare,
-            chunks_pooled,
-            chunks_exported,
-            chunks_requested,
-            inline_allocations,
-            background_allocations,
-            recycles,
-            trims,
-            backpressure_ns,
-            peak_used_bytes,
-        } = self.inner.memory;
-        [
-            ("budget_bytes", budget_bytes),
-            ("used_bytes", used_bytes),
-            ("peak_used_bytes", peak_used_bytes),
-            ("pinned_bytes", pinned_bytes),
-            ("exported_bytes", exported_bytes),
-            ("state_bytes", state_bytes),
-            ("chunks_live", chunks_live),
-            ("chunks_spare", chunks_spare),
-            ("chunks_pooled", chunks_pooled),
-            ("chunks_exported", chunks_exported),
-            ("chunks_requested", chunks_requested),
-            ("inline_allocations", inline_allocations),
-            ("background_allocations", background_allocations),
-            ("recycles", recycles),
-            ("trims", trims),
-            ("backpressure_ns", backpressure_ns),
-        ]
-        .into_py_dict(py)
+        metrics::memory(py, &self.inner.memory)
     }
 
     #[pyo3(signature = (limit=None))]

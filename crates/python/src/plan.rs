@@ -4,18 +4,16 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use penstock_engine::Plan as Inner;
 use penstock_engine::plan::lookup_kind;
 use penstock_expr::Expr as Tree;
 use penstock_types::{PlanError, Span};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3_arrow::input::AnyRecordBatch;
 
-use crate::errors::{input_error, plan_error};
+use crate::arrow::one_batch;
+use crate::errors::plan_error;
 use crate::expr::{Aggregate, Expr};
-use crate::options::RunOptions;
+use crate::options::EngineOptions;
 use crate::output::Output;
 use crate::run::run;
 use crate::schema::Schema;
@@ -23,7 +21,7 @@ use crate::schema::Schema;
 /// An immutable pipeline.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct Plan {
-    inner: Inner,
+    pub(crate) inner: Inner,
 }
 
 /// A duration: text with a unit, or a whole number of ticks.
@@ -39,23 +37,6 @@ fn span(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Span> {
 
 fn trees(exprs: &[Bound<'_, Expr>]) -> Vec<Tree> {
     exprs.iter().map(|expr| expr.get().tree.clone()).collect()
-}
-
-/// A whole Arrow table as one batch.
-fn one_batch(py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
-    if !table.hasattr("__arrow_c_stream__")? && !table.hasattr("__arrow_c_array__")? {
-        return Err(PyTypeError::new_err(format!(
-            "a lookup table is anything with __arrow_c_stream__ or __arrow_c_array__, such as a pyarrow.Table or a DataFrame; this is {}",
-            table.get_type().name()?
-        )));
-    }
-    let reader = table.extract::<AnyRecordBatch>()?.into_reader()?;
-    let read = || {
-        let schema = reader.schema();
-        let batches = reader.collect::<Result<Vec<_>, _>>()?;
-        arrow_select::concat::concat_batches(&schema, &batches)
-    };
-    py.detach(read).map_err(|error| input_error(py, format!("the lookup table cannot be read: {error}")))
 }
 
 impl Plan {
@@ -92,7 +73,7 @@ impl Plan {
 
     fn lookup(&self, py: Python<'_>, table: &Bound<'_, PyAny>, on: Vec<String>, how: &str) -> PyResult<Self> {
         let kind = lookup_kind(how).map_err(|error| plan_error(py, error))?;
-        let table = one_batch(py, table)?;
+        let table = one_batch(table, "a lookup table")?;
         let plan = py.detach(|| self.inner.lookup(&table, on, kind));
         Self::wrap(py, plan)
     }
@@ -128,6 +109,12 @@ impl Plan {
         self.inner.time()
     }
 
+    /// Whether it is only declared: no step follows.
+    #[getter]
+    fn is_declaration(&self) -> bool {
+        self.inner == self.inner.declaration()
+    }
+
     fn explain(&self) -> String {
         self.inner.explain()
     }
@@ -145,7 +132,7 @@ impl Plan {
         &self,
         py: Python<'_>,
         data: &Bound<'_, PyAny>,
-        options: &Bound<'_, RunOptions>,
+        options: &Bound<'_, EngineOptions>,
     ) -> PyResult<Output> {
         run(py, &self.inner, data, &options.get().inner)
     }

@@ -1,4 +1,4 @@
-//! Feeds Python data to a job.
+//! Runs a plan over Python data, to its end, on an engine of its own.
 //!
 //! The calling thread iterates and watches for signals; it never waits with the interpreter held,
 //! and never for longer than [`GLANCE`]. An Arrow stream is pulled on a thread of its own: its
@@ -7,32 +7,24 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use penstock_engine::job::Pushed;
-use penstock_engine::{Feed, Job, Pipeline, Plan, RunOptions};
-use pyo3::exceptions::PyTypeError;
+use penstock_engine::{Engine, EngineOptions, FEED_BATCHES, Feed, Input, Plan, Pushed, Query, Sink, feed};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
-use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
 
-use crate::errors::{consumed_error, input_error, run_error, start_error, system_error};
-use crate::foreign;
+use crate::arrow::{Data, Reader, open, open_item};
+use crate::errors::{input_error, run_error, start_error, thread_error};
 use crate::output::Output;
-
-/// How long the calling thread goes without a look at signals.
-const GLANCE: Duration = Duration::from_millis(20);
-
-type Reader = Box<dyn RecordBatchReader + Send>;
+use crate::wait::{GLANCE, wait};
+use crate::{foreign, threads};
 
 /// Whether more input is wanted.
 #[derive(Clone, Copy, PartialEq)]
 enum Fed {
     More,
-    /// The job has ended on its own; its result says why.
+    /// The query has ended on its own; its result says why.
     Ended,
 }
 
@@ -79,13 +71,11 @@ fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fe
     let stop = Arc::new(AtomicBool::new(false));
     let (done, result) = mpsc::channel();
     let theirs = Arc::clone(&stop);
-    let puller = thread::Builder::new()
-        .name("penstock-source".to_owned())
-        .spawn(move || {
-            // Nobody listens any more when the caller was interrupted.
-            let _ = done.send(pull(reader, feed, &theirs));
-        })
-        .map_err(|error| system_error(format!("cannot start a thread: {error}"), &error))?;
+    threads::start("penstock-source", move || {
+        // Nobody listens any more when the caller was interrupted.
+        let _ = done.send(pull(reader, feed, &theirs));
+    })
+    .map_err(|error| thread_error(&error))?;
     // `Receiver` is not Sync, so the calling thread takes it along while the interpreter is released.
     let mut result = result;
     loop {
@@ -96,7 +86,6 @@ fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fe
         result = back;
         match received {
             Ok((feed, ended)) => {
-                let _ = py.detach(|| puller.join());
                 let fed =
                     ended.map_err(|error| input_error(py, format!("the input stream failed: {error}")))?;
                 return Ok((feed, fed));
@@ -115,53 +104,41 @@ fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fe
     }
 }
 
-fn has(object: &Bound<'_, PyAny>, name: &str) -> bool {
-    object.hasattr(name).unwrap_or(false)
-}
-
-/// Pushes one Arrow object. `None` when it is none.
-fn push_arrow(
-    py: Python<'_>,
-    mut feed: Feed,
-    data: &Bound<'_, PyAny>,
-) -> PyResult<Result<(Feed, Fed), Feed>> {
-    if has(data, "__arrow_c_array__") {
-        let capsules = foreign::call(&data.getattr("__arrow_c_array__")?)?;
-        let (schema, array) = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>()?;
-        let batch = PyRecordBatch::from_arrow_pycapsule(&schema, &array)?.into_inner();
-        let fed = push(py, &mut feed, batch)?;
-        return Ok(Ok((feed, fed)));
+fn push_data(py: Python<'_>, mut feed: Feed, data: Data) -> PyResult<(Feed, Fed)> {
+    match data {
+        Data::Batch(batch) => {
+            let fed = push(py, &mut feed, batch)?;
+            Ok((feed, fed))
+        }
+        Data::Stream(reader) => push_stream(py, feed, reader),
     }
-    if has(data, "__arrow_c_stream__") {
-        let reader = data.extract::<PyRecordBatchReader>().map_err(|error| {
-            if error.to_string().contains("already released") { consumed_error(py) } else { error }
-        })?;
-        return push_stream(py, feed, reader.into_reader()?).map(Ok);
-    }
-    Ok(Err(feed))
 }
 
 fn feed_all(py: Python<'_>, feed: Feed, data: &Bound<'_, PyAny>) -> PyResult<()> {
-    let mut feed = match push_arrow(py, feed, data)? {
-        Ok(_) => return Ok(()),
-        Err(feed) => feed,
-    };
+    if let Some(data) = open(data)? {
+        return push_data(py, feed, data).map(|_| ());
+    }
     let items = data.try_iter()?;
+    let mut feed = feed;
     while let Some(item) = foreign::next(&items) {
         py.check_signals()?;
-        let item = item?;
-        match push_arrow(py, feed, &item)? {
-            Ok((_, Fed::Ended)) => return Ok(()),
-            Ok((back, Fed::More)) => feed = back,
-            Err(_) => {
-                return Err(PyTypeError::new_err(format!(
-                    "the input yields {}, which is no Arrow data; yield objects with __arrow_c_array__ or __arrow_c_stream__, such as record batches or tables",
-                    item.get_type().name()?
-                )));
-            }
+        match push_data(py, feed, open_item(&item?)?)? {
+            (_, Fed::Ended) => return Ok(()),
+            (back, Fed::More) => feed = back,
         }
     }
     Ok(())
+}
+
+fn answer(py: Python<'_>, query: &Query, started: Instant) -> PyResult<Output> {
+    wait(py, None, |timeout| query.wait(timeout))?;
+    match query.take_output() {
+        Some(output) => Ok(Output::new(output, started.elapsed().as_secs_f64())),
+        None => {
+            let error = query.error().expect("a query ends with an answer or an error");
+            Err(run_error(py, &error))
+        }
+    }
 }
 
 /// Runs a plan over all of `data`.
@@ -169,28 +146,16 @@ pub(crate) fn run(
     py: Python<'_>,
     plan: &Plan,
     data: &Bound<'_, PyAny>,
-    options: &RunOptions,
+    options: &EngineOptions,
 ) -> PyResult<Output> {
     let started = Instant::now();
-    let pipeline =
-        py.detach(|| Pipeline::with_options(plan, options)).map_err(|error| start_error(py, error))?;
-    let (feed, job) = py
-        .detach(|| Job::start(pipeline))
-        .map_err(|error| system_error(format!("cannot start a worker: {error}"), &error))?;
-    let ended = feed_all(py, feed, data).and_then(|()| {
-        while !py.detach(|| job.wait(GLANCE)) {
-            py.check_signals()?;
-        }
-        Ok(())
+    let engine = py.detach(|| Engine::start(options.clone())).map_err(|error| start_error(py, error))?;
+    let (feed, end) = feed(FEED_BATCHES);
+    let submitted = py.detach(|| engine.submit(plan, Input::Feed(end), Sink::Collect, None));
+    let answer = submitted.map_err(|error| start_error(py, error)).and_then(|query| {
+        feed_all(py, feed, data)?;
+        answer(py, &query, started)
     });
-    match ended {
-        Ok(()) => match py.detach(|| job.join()) {
-            Ok(output) => Ok(Output::new(output, started.elapsed())),
-            Err(error) => Err(run_error(py, error)),
-        },
-        Err(error) => {
-            py.detach(|| drop(job)); // stops the worker and waits for it
-            Err(error)
-        }
-    }
+    py.detach(|| drop(engine)); // ends what is left, and waits for the threads
+    answer
 }

@@ -395,6 +395,8 @@ impl Owner {
             let _ = thread.join();
         }
         self.core.timers.clear();
+        // Whoever holds a query that has ended does not keep a thread.
+        self.core.coordinator.close();
     }
 }
 

@@ -34,7 +34,7 @@ mod source;
 mod state;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 pub use self::account::{Account, Inline};
@@ -50,14 +50,15 @@ pub use penstock_queue::supply::Refused;
 use self::source::{Allocator, Source};
 
 /// Gives out memory within a budget. A handle: clones speak of the same budget, and the allocator thread ends with
-/// the last of them. Accounts of logs count as handles.
+/// the last of them, if it was not closed before. Accounts of logs count as handles.
 #[derive(Clone, Debug)]
 pub struct Coordinator(Arc<Handle>);
 
 #[derive(Debug)]
 struct Handle {
     source: Arc<Source>,
-    allocator: Option<JoinHandle<()>>,
+    /// `None` once it was told to end.
+    allocator: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Coordinator {
@@ -69,7 +70,7 @@ impl Coordinator {
             serving.supply.serve(&mut Allocator(&serving));
             serving.clear();
         })?;
-        Ok(Self(Arc::new(Handle { source, allocator: Some(allocator) })))
+        Ok(Self(Arc::new(Handle { source, allocator: Mutex::new(Some(allocator)) })))
     }
 
     /// An account for a log that can always have `bytes` for its first chunks: they are in use from now on (M4).
@@ -92,23 +93,34 @@ impl Coordinator {
         self.0.source.tally.snapshot(&self.0.source.budget)
     }
 
+    /// Ends the allocator thread before the last handle is gone: for when no log is left. Orders are refused from now on.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
     fn source(&self) -> &Arc<Source> {
         &self.0.source
     }
 }
 
-impl Drop for Handle {
-    fn drop(&mut self) {
-        let allocator = self.allocator.take();
-        if !self.source.is_of_this_process() {
-            // A forked child has no such thread: there is nothing to stop, and joining it would never end.
-            return std::mem::forget(allocator);
-        }
+impl Handle {
+    fn close(&self) {
         self.source.supply.close();
+        let allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Where the allocator itself dropped the last handle, with a waker, it ends by itself.
         if let Some(allocator) = allocator.filter(|thread| thread.thread().id() != thread::current().id()) {
             // A panic there has been reported, and refused every order: nobody waits for memory.
             let _ = allocator.join();
         }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.source.is_of_this_process() {
+            return self.close();
+        }
+        // A forked child has no such thread: there is nothing to stop, and joining it would never end.
+        std::mem::forget(self.allocator.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

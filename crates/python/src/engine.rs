@@ -1,0 +1,225 @@
+//! Engines: many queries at a time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use penstock_engine::options::choose;
+use penstock_engine::{Engine as Inner, FEED_BATCHES, Feed, Input, OnLag, Query as Running, Sink, feed};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{invalid, plan_error, start_error, thread_error};
+use crate::options::EngineOptions;
+use crate::plan::Plan;
+use crate::process::Here;
+use crate::push::{PushSource, Taker};
+use crate::query::{Destination, Query};
+use crate::replay::Replay;
+use crate::shared::SharedSource;
+use crate::sink::Callback;
+use crate::source::{Pulled, open_all, pull};
+use crate::{metrics, release, threads};
+
+/// How long the exit of the process waits for threads that stand in the user's code.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// An engine that is stopped without the interpreter when it is dropped.
+struct Stopping(Inner);
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        if Python::try_attach(|py| py.detach(|| self.0.stop())).is_none() {
+            self.0.stop();
+        }
+    }
+}
+
+/// An engine.
+#[pyclass(frozen, module = "penstock._penstock")]
+pub struct Engine {
+    inner: Here<Stopping>,
+    number: u64,
+}
+
+/// Where rows come from, and who is told when the query is there.
+enum Origin<'py> {
+    Push(Bound<'py, PushSource>),
+    Pull(Pulled, Feed),
+    Other,
+}
+
+#[derive(Clone, Copy)]
+enum Named {
+    Collected,
+    Nowhere,
+}
+
+const SINKS: [(&str, Named); 2] = [("collect", Named::Collected), ("discard", Named::Nowhere)];
+
+impl Engine {
+    fn get(&self, py: Python<'_>) -> PyResult<&Inner> {
+        Ok(&self.inner.get(py)?.0)
+    }
+
+    /// What the engine reads of a source that the user handed in.
+    fn open<'py>(&self, source: &Bound<'py, PyAny>, on_lag: &str) -> PyResult<(Input, Origin<'py>)> {
+        let py = source.py();
+        let on_lag = choose("on_lag", on_lag, &OnLag::NAMES).map_err(|error| plan_error(py, error))?;
+        if let Ok(shared) = source.cast::<SharedSource>() {
+            let shared = shared.get();
+            let inner = shared.get(py)?.clone();
+            if shared.engine != self.number {
+                return Err(invalid(
+                    py,
+                    format!("the source \"{}\" belongs to another engine", inner.name()),
+                ));
+            }
+            return Ok((Input::Shared(inner, on_lag), Origin::Other));
+        }
+        if on_lag != OnLag::Wait {
+            return Err(invalid(
+                py,
+                "on_lag= is for queries that read a shared source, as made by engine.source(...)",
+            ));
+        }
+        if let Ok(push) = source.cast::<PushSource>() {
+            return Ok((Input::Feed(push.get().take_end(py)?), Origin::Push(push.clone())));
+        }
+        if let Ok(replay) = source.cast::<Replay>() {
+            return Ok((Input::Replay(replay.get().inner.clone()), Origin::Other));
+        }
+        let pulled = open_all(source)?;
+        let (feed, end) = feed(FEED_BATCHES);
+        Ok((Input::Feed(end), Origin::Pull(pulled, feed)))
+    }
+}
+
+/// Sets a source going, for a query or a shared source that has just been started.
+fn connect(py: Python<'_>, origin: Origin<'_>, taker: Taker) -> PyResult<()> {
+    match origin {
+        Origin::Push(push) => push.get().set_taker(py, taker),
+        Origin::Pull(pulled, feed) => {
+            let pulling = pull(pulled, feed).map_err(|error| thread_error(&error));
+            if pulling.is_err() {
+                match taker {
+                    Taker::Query(query) => query.stop(),
+                    Taker::Source(source) => source.drain(),
+                }
+            }
+            pulling
+        }
+        Origin::Other => Ok(()),
+    }
+}
+
+fn call_back(py: Python<'_>, function: &Bound<'_, PyAny>, query: &Running) -> PyResult<Destination> {
+    let results = query.results().expect("a query with a function as its sink is read from").clone();
+    let (function, running) = (function.clone().unbind(), query.clone());
+    match py.detach(|| Callback::start(function, running, results)) {
+        Ok(callback) => Ok(Destination::Function(callback)),
+        Err(error) => {
+            query.stop();
+            Err(thread_error(&error))
+        }
+    }
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    fn new(py: Python<'_>, options: &Bound<'_, EngineOptions>) -> PyResult<Self> {
+        let options = options.get().inner.clone();
+        let inner = py.detach(|| Inner::start(options)).map_err(|error| start_error(py, error))?;
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { inner: Here::new(Stopping(inner)), number })
+    }
+
+    /// Whether this is the process that it was started in.
+    #[getter]
+    fn is_here(&self) -> bool {
+        self.inner.is_here()
+    }
+
+    /// Refuses to be used in another process.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.get(py).map(|_| ())
+    }
+
+    #[pyo3(signature = (plan, source, sink, name, on_lag))]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        plan: &Bound<'_, Plan>,
+        source: &Bound<'_, PyAny>,
+        sink: Option<&Bound<'_, PyAny>>,
+        name: Option<&str>,
+        on_lag: &str,
+    ) -> PyResult<Query> {
+        let engine = self.get(py)?;
+        let named = match sink.map(|sink| sink.extract::<String>()) {
+            Some(Ok(text)) => Some(choose("sink", &text, &SINKS).map_err(|error| plan_error(py, error))?),
+            Some(Err(_)) | None => None,
+        };
+        let (into, destination) = match named {
+            Some(Named::Collected) => (Sink::Collect, Destination::Collected),
+            Some(Named::Nowhere) => (Sink::Discard, Destination::Nowhere),
+            None => (Sink::Results, Destination::Results),
+        };
+        let (input, origin) = self.open(source, on_lag)?;
+        let shared = match &input {
+            Input::Shared(source, _) => Some(source.clone()),
+            _ => None,
+        };
+        let plan = &plan.get().inner;
+        let submitted = py.detach(|| engine.submit(plan, input, into, name));
+        let query = submitted.map_err(|error| start_error(py, error))?;
+        let destination = match sink {
+            Some(function) if named.is_none() => call_back(py, function, &query)?,
+            _ => destination,
+        };
+        connect(py, origin, Taker::Query(query.clone()))?;
+        Ok(Query::new(query, shared, destination))
+    }
+
+    #[pyo3(signature = (plan, data, name, hold))]
+    fn share(
+        &self,
+        py: Python<'_>,
+        plan: &Bound<'_, Plan>,
+        data: &Bound<'_, PyAny>,
+        name: Option<&str>,
+        hold: bool,
+    ) -> PyResult<SharedSource> {
+        let engine = self.get(py)?;
+        let (input, origin) = self.open(data, "wait")?;
+        let plan = &plan.get().inner;
+        let shared = py.detach(|| engine.share(plan, input, name, hold));
+        let source = shared.map_err(|error| start_error(py, error))?;
+        connect(py, origin, Taker::Source(source.clone()))?;
+        Ok(SharedSource::new(source, self.number))
+    }
+
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let engine = self.get(py)?;
+        let found = py.detach(|| engine.metrics());
+        metrics::engine(py, &found)
+    }
+
+    /// Ends every query, and waits for all threads but those that stand in the user's code.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.get(py)?;
+        py.detach(|| engine.stop());
+        Ok(())
+    }
+}
+
+/// The interpreter is about to end: waits for threads that run Python code, but not for ever.
+#[pyfunction]
+pub fn leave(py: Python<'_>) {
+    py.detach(|| {
+        threads::wait_for_all(PATIENCE);
+        release::close();
+    });
+}

@@ -1,0 +1,164 @@
+//! Gives memory back to the library that it came from, on a thread of its own.
+//!
+//! A batch that was made elsewhere is released by a function of its maker, which may want the interpreter, or take its
+//! time. The last reference to it may go anywhere: in a worker, while Python code waits for that worker.
+//!
+//! A1. Behind [`keep`], every buffer of a batch belongs to one [`Held`], which has the batch as it came. The batch goes
+//!     to the thread when the last of the buffers is gone, and is dropped there.
+//! A2. Once the interpreter is about to end, or the thread cannot be had, a batch is leaked rather than dropped.
+//! A3. The thread is there while there is something to release, and a moment longer. `is_served` says whether it is.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::ptr::NonNull;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, RecordBatch, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
+use arrow_data::ArrayData;
+
+use crate::process::PerProcess;
+
+/// How long the exit of the process waits for what is still to be released.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the thread stays when there is nothing to release.
+const IDLE: Duration = Duration::from_millis(200);
+
+#[derive(Default)]
+struct Waiting {
+    batches: VecDeque<RecordBatch>,
+    /// Whether there is a thread that takes them.
+    is_served: bool,
+    /// Whether nothing is released any more.
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Releaser {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+static RELEASER: PerProcess<Releaser> = PerProcess::new();
+
+impl Releaser {
+    fn locked(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hand_over(&'static self, batch: RecordBatch) {
+        let mut waiting = self.locked();
+        if waiting.is_closed {
+            std::mem::forget(batch); // A2
+            return;
+        }
+        waiting.batches.push_back(batch);
+        if waiting.is_served {
+            drop(waiting);
+            self.changed.notify_all();
+            return;
+        }
+        let thread = thread::Builder::new().name("penstock-release".to_owned()).spawn(|| self.serve());
+        match thread {
+            Ok(_) => waiting.is_served = true,
+            Err(_) => std::mem::forget(std::mem::take(&mut waiting.batches)), // A2
+        }
+    }
+
+    /// The thread: releases what comes, and ends when nothing does.
+    fn serve(&self) {
+        let mut waiting = self.locked();
+        loop {
+            if let Some(batch) = waiting.batches.pop_front() {
+                drop(waiting);
+                drop(batch);
+                waiting = self.locked();
+                continue;
+            }
+            let timed_out = if waiting.is_closed {
+                true
+            } else {
+                let (back, timeout) =
+                    self.changed.wait_timeout(waiting, IDLE).unwrap_or_else(PoisonError::into_inner);
+                waiting = back;
+                timeout.timed_out()
+            };
+            if timed_out && waiting.batches.is_empty() {
+                waiting.is_served = false;
+                drop(waiting);
+                self.changed.notify_all();
+                return;
+            }
+        }
+    }
+
+    fn close(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut waiting = self.locked();
+        waiting.is_closed = true;
+        self.changed.notify_all();
+        while waiting.is_served {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return; // it stands in a function that does not return, and is left alone
+            }
+            waiting = self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// A batch as it came, behind buffers that others use.
+struct Held(AssertUnwindSafe<Option<RecordBatch>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(batch) = self.0.take() else { return };
+        RELEASER.get_or_make().hand_over(batch);
+    }
+}
+
+/// The same bytes, with another owner.
+fn owned(buffer: &Buffer, owner: &Arc<Held>) -> Buffer {
+    // A buffer without bytes may still belong to somebody: A1 asks for one that does not.
+    let Some(first) = NonNull::new(buffer.as_ptr().cast_mut()).filter(|_| !buffer.is_empty()) else {
+        return MutableBuffer::new(0).into();
+    };
+    let owner = Arc::clone(owner) as Arc<_>;
+    // SAFETY: `buffer` says that so many bytes are valid there; by A1 the owner holds it for as long as they are used.
+    unsafe { Buffer::from_custom_allocation(first, buffer.len(), owner) }
+}
+
+fn owned_nulls(nulls: &NullBuffer, owner: &Arc<Held>) -> NullBuffer {
+    let bits = BooleanBuffer::new(owned(nulls.buffer(), owner), nulls.offset(), nulls.len());
+    // SAFETY: the bits are those of `nulls`, and so is their number.
+    unsafe { NullBuffer::new_unchecked(bits, nulls.null_count()) }
+}
+
+fn owned_data(data: &ArrayData, owner: &Arc<Held>) -> ArrayData {
+    let builder = ArrayData::builder(data.data_type().clone())
+        .len(data.len())
+        .offset(data.offset())
+        .nulls(data.nulls().map(|nulls| owned_nulls(nulls, owner)))
+        .buffers(data.buffers().iter().map(|buffer| owned(buffer, owner)).collect())
+        .child_data(data.child_data().iter().map(|child| owned_data(child, owner)).collect());
+    // SAFETY: everything but the owner of the bytes is as in `data`, which is valid as far as it was checked.
+    unsafe { builder.build_unchecked() }
+}
+
+/// A batch from elsewhere, as one that may be dropped anywhere.
+pub(crate) fn keep(batch: RecordBatch) -> RecordBatch {
+    let (schema, rows) = (batch.schema(), batch.num_rows());
+    let columns: Vec<ArrayData> = batch.columns().iter().map(|column| column.to_data()).collect();
+    let owner = Arc::new(Held(AssertUnwindSafe(Some(batch))));
+    let columns: Vec<ArrayRef> =
+        columns.into_iter().map(|column| make_array(owned_data(&column, &owner))).collect();
+    // SAFETY: the columns are those of a batch of that schema and that length, in the same order.
+    unsafe { RecordBatch::new_unchecked(schema, columns, rows) }
+}
+
+/// Releases what is to be released, and nothing from then on: the interpreter is about to end.
+pub(crate) fn close() {
+    RELEASER.get_or_make().close();
+}

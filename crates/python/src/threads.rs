@@ -1,0 +1,61 @@
+//! Threads of their own for what runs Python code: iterators, Arrow streams, sinks. Nothing of that runs on a worker.
+//!
+//! T1. Such a thread may stand in the user's code for ever. Nobody joins it: the exit of the process waits for it a
+//!     little, so that the usual ones are gone before the interpreter is.
+
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::process::PerProcess;
+
+#[derive(Default)]
+struct Running {
+    threads: Mutex<usize>,
+    changed: Condvar,
+}
+
+static RUNNING: PerProcess<Running> = PerProcess::new();
+
+impl Running {
+    fn locked(&self) -> MutexGuard<'_, usize> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a thread for as long as it runs.
+struct Counted(&'static Running);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        *self.0.locked() -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Starts a thread that may run Python code.
+pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let running = RUNNING.get_or_make();
+    *running.locked() += 1;
+    let counted = Counted(running);
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let _counted = counted;
+        work();
+    });
+    thread.map(|_| ())
+}
+
+/// Waits until all of them are gone, or `timeout` is over.
+pub(crate) fn wait_for_all(timeout: Duration) {
+    let Some(running) = RUNNING.get() else { return };
+    let deadline = Instant::now() + timeout;
+    let mut threads = running.locked();
+    while *threads > 0 {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        threads = running.changed.wait_timeout(threads, left).unwrap_or_else(PoisonError::into_inner).0;
+    }
+}

@@ -1,0 +1,384 @@
+"""The engine: many queries at a time, on a few threads."""
+
+import atexit
+import warnings
+from collections.abc import Callable, Mapping
+from threading import Lock
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self, TypeAlias, final
+from weakref import WeakSet
+
+from penstock import _penstock
+from penstock._frozen import Frozen
+from penstock.batch import Batch
+from penstock.exceptions import PlanError, QueryFailedWarning
+from penstock.options import Chain, Memory, Mode, Policy, Size, read_options
+from penstock.overview import html_overview, text_overview
+from penstock.protocols import ArrowData, ArrowSchema
+from penstock.push import PushSource
+from penstock.query import Query
+from penstock.replay import Replay
+from penstock.shared import OnLag, SharedSource
+from penstock.sources import open_source
+from penstock.stream import Stream, stream
+
+__all__ = ["Engine", "Sink"]
+
+Sink: TypeAlias = Literal["collect", "discard"] | Callable[[Batch], object] | None
+
+
+@final
+class Engine(Frozen):
+    """Runs many queries at a time, on a few threads and within one budget of memory.
+
+    Leaving its `with` block, or `stop`, ends all of its queries. An engine lives in the process that made it:
+    in a forked child it raises an `EngineError`.
+
+    Each option can be set by a variable of the environment as well: see `penstock.options`.
+
+    Args:
+        workers: Threads that run tasks, from 1 to 64. The default is one for each core.
+        policy: Which task runs next: "adaptive" (the default) prefers what leads to results for the least
+            time, and lets batches grow while the latency allows it; "fcfs" the oldest rows; "rr" takes turns.
+        mode: Who runs tasks: "state" (the default) for the workers, "threads" for a thread of its own for
+            each task, left to the system; there to be compared with.
+        memory: How rows go from task to task: in "blocks" of columns (the default), or one by one through a
+            "queue", which is slow, and there to be compared with.
+        chain: Which operators make up a task: "auto" (the default) puts together what can run without a
+            pause, "off" makes each a task of its own.
+        budget: The most memory for rows on their way and for windows and lookup tables, of all queries
+            together: a size such as "2GiB", or a whole number of bytes. The default is half of the machine's
+            memory.
+        block_rows: Rows per block, from 1 to 65,536. By default a block fits well into the cache.
+        chunk_blocks: Blocks per chunk, the piece in which memory is had, from 1 to 65,536.
+
+    Raises:
+        PlanError: An option, or its variable, has a value that it cannot have.
+        SizeError: The budget is not a size.
+        TypeError: An option is of the wrong kind.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> prices = ps.stream({"price": "int64"})
+        >>> with ps.Engine(workers=2) as engine:
+        ...     source = ps.PushSource()
+        ...     query = engine.submit(prices.filter(ps.col("price") > 1), source=source)
+        ...     taken = source.push(pa.table({"price": [1, 2]}))
+        ...     next(query.results()).to_pylist()
+        [{'price': 2}]
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_native", "_options", "_queries")
+
+    _native: _penstock.Engine
+    _options: _penstock.EngineOptions
+    # Those that run, and those that failed without anybody having looked. Under the lock, which nobody takes
+    # before the native side has said that this is its process.
+    _queries: list[Query]
+    _lock: Lock
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        policy: Policy | None = None,
+        mode: Mode | None = None,
+        memory: Memory | None = None,
+        chain: Chain | None = None,
+        budget: Size | None = None,
+        block_rows: int | None = None,
+        chunk_blocks: int | None = None,
+    ) -> None:
+        options = read_options(
+            workers=workers,
+            policy=policy,
+            mode=mode,
+            memory=memory,
+            chain=chain,
+            budget=budget,
+            block_rows=block_rows,
+            chunk_blocks=chunk_blocks,
+        )
+        self._fill(_native=_penstock.Engine(options), _options=options, _queries=[], _lock=Lock())
+        _engines.add(self)
+
+    def submit(
+        self,
+        plan: Stream,
+        *,
+        source: ArrowData | PushSource | Replay | SharedSource,
+        sink: Sink = None,
+        name: str | None = None,
+        on_lag: OnLag = "wait",
+    ) -> Query:
+        """Starts a query, beside those that run.
+
+        Args:
+            plan: The pipeline.
+            source: Where its rows come from: a `PushSource`; a `replay`; a source that queries share, as made
+                by `source`; or Arrow data, or an iterable of it, which is read on a thread of its own. What
+                such an iterable raises comes out of the query as itself.
+            sink: Where its results go. None leaves them to whoever iterates over the query; while nobody
+                does, it waits. "collect" keeps them for `Query.result`. "discard" counts them only. A
+                function is called with each `Batch`, on a thread of its own; what it raises ends the query,
+                and comes out of it as itself.
+            name: What it is called. By default a number makes one up.
+            on_lag: What happens when the query holds a shared source up. "wait": the source waits, and with
+                it all others. "fail": the query fails with a `LaggedError`. "shed": it skips the rows that
+                wait for it, and counts them as `rows_shed`.
+
+        Returns:
+            The query, at work.
+
+        Raises:
+            EngineStoppedError: The engine has been stopped.
+            MemoryLimitExceeded: There is not enough memory for the streams and tables of the query.
+            NameTakenError: Another query or source has that name.
+            PlanError: The pipeline does not go with its shared source, or an option has a value that it
+                cannot have.
+            SourceEndedError: The shared source has ended.
+            StreamConsumedError: The source can be read only once, and was.
+            TypeError: An argument is of the wrong kind.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> prices, found = ps.stream({"price": "int64"}), []
+            >>> with ps.Engine(workers=1) as engine:
+            ...     sink = lambda batch: found.extend(batch.to_pylist())
+            ...     query = engine.submit(prices, source=pa.table({"price": [1, 2]}), sink=sink)
+            ...     query.wait(), found
+            (True, [{'price': 1}, {'price': 2}])
+        """
+        if not isinstance(plan, Stream):
+            raise TypeError(f"submit() takes a Stream, not {type(plan).__name__}")
+        if sink is not None and not isinstance(sink, str) and not callable(sink):
+            raise TypeError(f'sink takes "collect", "discard" or a function, not {type(sink).__name__}')
+        _check_name(name)
+        if not isinstance(on_lag, str):
+            raise TypeError(f"on_lag takes a name, not {type(on_lag).__name__} {on_lag!r}")
+        taker = _Call(sink) if callable(sink) else sink
+        data = source._native if isinstance(source, SharedSource) else _open(source, "source")
+        native = self._native.submit(plan._plan, data, taker, name, on_lag)
+        query = Query(native, self)
+        with self._lock:
+            # Those that have ended are let go, unless they failed and nobody knows.
+            kept = [old for old in self._queries if old.status == "running" or old._native.has_failed_unseen]
+            self._queries[:] = [*kept, query]
+        return query
+
+    def source(
+        self,
+        stream_or_schema: Stream | ArrowSchema | Mapping[str, str],
+        data: ArrowData | PushSource | Replay,
+        *,
+        name: str | None = None,
+        hold: bool = False,
+    ) -> SharedSource:
+        """Starts a source that several queries read: its rows are taken in once.
+
+        Args:
+            stream_or_schema: What its rows are: a stream that is only declared,
+                `stream(schema, time=..., delay=...)`, or a schema.
+            data: Where the rows come from: a `PushSource`, a `replay`, or Arrow data, or an iterable of it.
+            name: What it is called. By default a number makes one up.
+            hold: False lets rows come as soon as the first query reads them, True when `SharedSource.start`
+                is called: so that several queries see the same rows.
+
+        Returns:
+            The source, for `submit`.
+
+        Raises:
+            EngineStoppedError: The engine has been stopped.
+            MemoryLimitExceeded: There is not enough memory for its rows.
+            NameTakenError: Another query or source has that name.
+            PlanError: The stream is more than declared.
+            StreamConsumedError: The data can be read only once, and was.
+            TypeError: An argument is of the wrong kind.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> prices = ps.stream({"price": "int64"})
+            >>> with ps.Engine(workers=1) as engine:
+            ...     source = engine.source(prices, pa.table({"price": [1, 2, 3]}))
+            ...     engine.submit(prices, source=source, sink="collect").result().rows_in
+            3
+        """
+        declared = stream_or_schema if isinstance(stream_or_schema, Stream) else stream(stream_or_schema)
+        if not declared._plan.is_declaration:
+            raise PlanError(
+                "a shared source takes a stream that is only declared, stream(schema, time=..., delay=...): "
+                "what is to be done with its rows belongs to the queries that read it"
+            )
+        if isinstance(data, SharedSource):
+            raise TypeError("a shared source reads data, not another shared source")
+        _check_name(name)
+        return SharedSource(self._native.share(declared._plan, _open(data, "data"), name, bool(hold)))
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The queries that run, in the order in which they were submitted.
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     feed = ps.PushSource()
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=feed)
+            ...     engine.queries == (query,)
+            True
+        """
+        self._native.check()
+        with self._lock:
+            return tuple(query for query in self._queries if query.status == "running")
+
+    def query(self, name: str) -> Query:
+        """The query of that name, among those that run.
+
+        Args:
+            name: The name.
+
+        Returns:
+            The query.
+
+        Raises:
+            KeyError: No query of that name runs.
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     feed = ps.PushSource()
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=feed, name="prices")
+            ...     engine.query("prices") is query
+            True
+        """
+        for query in self.queries:
+            if query.name == name:
+                return query
+        raise KeyError(f"no query named {name!r} runs; there are {[query.name for query in self.queries]}")
+
+    def metrics(self) -> dict[str, Any]:
+        """What the engine has come to so far.
+
+        * `seconds`: Time since it was started.
+        * `queries`, `tasks`: Queries and shared sources that run, and the tasks that they are made of.
+        * `workers`: For each worker the tasks that it ran (`runs`), `busy_seconds`, `parked_seconds` without
+          work, `parks`, and `overhead_seconds`: all other time.
+        * `task_threads`: Threads of tasks, with `mode="threads"`.
+        * `scheduling_share`: Time spent on deciding what to run, as a part of the time that tasks ran.
+        * `epochs`, `planning_seconds`: How often the policy was asked, and what that took.
+        * `memory`: What memory came to; see `Result.memory`.
+        * `process`: `cpu_seconds`, `minor_faults`, `major_faults` and `resident_bytes` of the whole process.
+
+        Returns:
+            A dictionary of plain values.
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=2, mode="state", budget="64MiB") as engine:
+            ...     metrics = engine.metrics()
+            >>> metrics["queries"], len(metrics["workers"]), metrics["memory"]["budget_bytes"]
+            (0, 2, 67108864)
+        """
+        return self._native.metrics()
+
+    def stop(self) -> None:
+        """Ends all queries, as `Query.stop` does, and the threads of the engine. May be called again.
+
+        Functions that are sinks are waited for. Threads that stand in an iterable of yours are not: they end
+        when it gives them the next batch.
+
+        Warns:
+            QueryFailedWarning: A query had failed, and nobody had looked.
+
+        Example:
+            >>> import penstock as ps
+            >>> engine = ps.Engine(workers=1)
+            >>> feed = ps.PushSource()
+            >>> query = engine.submit(ps.stream({"price": "int64"}), source=feed)
+            >>> engine.stop()
+            >>> query.status
+            'stopped'
+        """
+        self._stop(warn_above=3)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop(warn_above=3)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Engine cannot be pickled: its threads live in this process")
+
+    def __repr__(self) -> str:
+        queries = self.queries
+        table = f"\n{text_overview(queries)}" if queries else ""
+        return f"penstock.Engine: {self._summary()}{table}"
+
+    def _repr_html_(self) -> str:
+        return html_overview(self.queries, self._summary())
+
+    def _summary(self) -> str:
+        options, running = self._options, len(self.queries)
+        workers = (
+            "a thread for each task" if options.mode == "threads" else _counted(options.workers, "worker")
+        )
+        queries = "1 query runs" if running == 1 else f"{running:,} queries run"
+        return f"{workers}, policy {options.policy}; {queries}"
+
+    def _stop(self, warn_above: int) -> None:
+        self._native.stop()
+        with self._lock:
+            ended = list(self._queries)
+            self._queries.clear()
+        for query in ended:
+            query.stop()  # it has ended; its sink, if that is a function, may not have
+        for query in ended:
+            if query._native.has_failed_unseen:
+                error = query.error
+                what = f'the query "{query.name}" failed, and nobody had looked'
+                warnings.warn(
+                    f"{what}: {type(error).__name__}: {error}", QueryFailedWarning, stacklevel=warn_above
+                )
+
+
+class _Call:
+    """A function that takes batches, as the native side calls it."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[Batch], object]) -> None:
+        self._function = function
+
+    def __call__(self, batch: _penstock.Batch) -> None:
+        self._function(Batch(batch))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _open(data: ArrowData | PushSource | Replay, argument: str) -> object:
+    return data._native if isinstance(data, PushSource | Replay) else open_source(data, argument)
+
+
+def _check_name(name: object) -> None:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name takes a string, not {type(name).__name__} {name!r}")
+    if name == "":
+        raise PlanError("name is empty; leave it out to have one made up")
+
+
+_engines: WeakSet[Engine] = WeakSet()
+
+
+@atexit.register
+def _leave() -> None:
+    for engine in list(_engines):
+        if engine._native.is_here:
+            engine._native.stop()
+    _penstock.leave()

@@ -1,0 +1,299 @@
+"""Queries: pipelines at work on an engine, and the results as they come out."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+from penstock import _penstock
+from penstock._frozen import Frozen
+from penstock.batch import Batch
+from penstock.overview import html_overview, text_overview
+from penstock.result import Result
+
+if TYPE_CHECKING:
+    from penstock.engine import Engine
+
+__all__ = ["Query", "Results"]
+
+# How long a thread of the event loop's executor waits at a time. One that is cancelled is busy for so long.
+_SLICE_SECONDS = 0.05
+
+
+@final
+class Query(Frozen):
+    """A pipeline at work. Made by `Engine.submit`; iterating over it gives its results.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> prices = ps.stream({"price": "int64"})
+        >>> with ps.Engine(workers=1) as engine:
+        ...     query = engine.submit(prices, source=pa.table({"price": [1, 2]}), name="prices")
+        ...     for batch in query:
+        ...         for row in batch.to_pylist():
+        ...             print(row)
+        ...     query.wait(), query.status
+        {'price': 1}
+        {'price': 2}
+        (True, 'finished')
+    """
+
+    __slots__ = ("_engine", "_native")
+
+    _native: _penstock.Query
+    # Keeps the engine, which is stopped when nobody holds it any more.
+    _engine: "Engine"
+
+    def __init__(self, native: _penstock.Query, engine: "Engine") -> None:
+        if not isinstance(native, _penstock.Query):
+            raise TypeError("a Query is not made directly: use engine.submit(stream, source=...)")
+        self._fill(_native=native, _engine=engine)
+
+    @property
+    def name(self) -> str:
+        """Its name, which no other query or source of the engine has while it runs.
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     engine.submit(ps.stream({"price": "int64"}), source=[], name="prices").name
+            'prices'
+        """
+        return self._native.name
+
+    @property
+    def status(self) -> str:
+        """What it is doing: "running", "finished", "failed" or "stopped".
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     feed = ps.PushSource()
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=feed)
+            ...     query.status
+            'running'
+            >>> query.status
+            'stopped'
+        """
+        return self._native.status
+
+    @property
+    def schema(self) -> _penstock.Schema:
+        """The columns of its results, as an Arrow schema with `names` and `types`.
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     engine.submit(ps.stream({"price": "int64"}), source=[]).schema.names
+            ['price']
+        """
+        return self._native.schema
+
+    @property
+    def error(self) -> Exception | None:
+        """Why it has failed, or None if it has not (yet).
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     query = engine.submit(ps.stream({"a": "int64"}), source=pa.table({"b": [1]}))
+            ...     while query.status == "running":
+            ...         pass
+            ...     print(type(query.error).__name__)
+            SchemaMismatchError
+        """
+        return self._native.error
+
+    def stop(self, drain: bool = False) -> None:
+        """Ends the query, and waits until it has ended. Does nothing if it has ended before.
+
+        Args:
+            drain: False gives up what is on its way. True ends the input only: rows that were taken in are
+                processed, windows close, and results leave; somebody has to take these.
+
+        Raises:
+            PenstockError: It failed while it was drained; and any exception of your own source or sink.
+            EngineError: A sink drains its own query, which would wait for itself.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> source = ps.PushSource()
+            >>> with ps.Engine(workers=1) as engine:
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=source, sink="collect")
+            ...     taken = source.push(pa.table({"price": [1, 2]}))
+            ...     query.stop(drain=True)
+            ...     query.status, len(query.result())
+            ('finished', 2)
+        """
+        if drain:
+            self._native.drain()
+        else:
+            self._native.stop()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the query has ended. Other threads run meanwhile; Ctrl-C interrupts it.
+
+        A query whose results nobody takes waits as well, and does not end.
+
+        Args:
+            timeout: How many seconds to wait at most; None is for ever.
+
+        Returns:
+            Whether it has ended, on its own or because it was stopped.
+
+        Raises:
+            PenstockError: It has failed; and any exception of your own source or sink, as itself.
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     feed = ps.PushSource()
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=feed)
+            ...     query.wait(timeout=0.01)
+            False
+        """
+        return self._native.wait(timeout)
+
+    def result(self) -> Result:
+        """Waits until the query has ended, and gives all of its results. Only with `sink="collect"`.
+
+        Returns:
+            The output rows and the counters, each time the same.
+
+        Raises:
+            PenstockError: It has failed; and any exception of your own source, as itself.
+            QueryStoppedError: It was stopped.
+            PlanError: It was submitted with another sink.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> prices = ps.stream({"price": "int64"})
+            >>> with ps.Engine(workers=1) as engine:
+            ...     query = engine.submit(prices, source=pa.table({"price": [1, 2]}), sink="collect")
+            ...     query.result().rows_out
+            2
+        """
+        return Result(self._native.result())
+
+    def results(self) -> "Results":
+        """The results, batch by batch, for `for` and `async for`. Only without `sink=`.
+
+        They wait to be read, and the query waits with them when there are some: it never runs away from its
+        reader. Several readers share them; each batch goes to one.
+
+        Returns:
+            An iterator over `Batch`. It ends with the query, and raises what the query failed with.
+
+        Raises:
+            PlanError: The results go to a sink.
+
+        Example:
+            >>> import asyncio
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> async def total() -> int:
+            ...     with ps.Engine(workers=1) as engine:
+            ...         query = engine.submit(ps.stream({"n": "int64"}), source=pa.table({"n": [1, 2]}))
+            ...         return sum([batch.num_rows async for batch in query.results()])
+            >>> asyncio.run(total())
+            2
+        """
+        self._native.check_results()
+        return Results(self)
+
+    def metrics(self) -> dict[str, Any]:
+        """What the query has come to so far.
+
+        * `rows_in`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`, `rows_out`: Where the rows
+          went. Once the query has ended, `rows_in` is the sum of the next four; while it runs, rows on their
+          way count nowhere yet.
+        * `batches_in`: Batches taken in.
+        * `late_by`: How far the latest of the late rows lay behind the watermark, in units of the time
+          column, or None.
+        * `seconds`: How long it has been running, or ran.
+        * `rows_per_second`: Rows taken in, of late.
+        * `backlog_rows`, `slipped_seconds`: Rows of a replay that are due and not taken yet, and how far it
+          was slowed down.
+        * `event_latency`: From the arrival of a row to the sink: `count`, `mean_ms`, `p50_ms`, `p95_ms`,
+          `p99_ms`, `p999_ms`, `max_ms`, by markers that go with the rows.
+        * `output_latency`: The same from the arrival of the watermark that closed a window to its results at
+          the sink.
+        * `operators`: For each operator `name`, `rows_in`, `rows_out`, `runs` and `seconds`.
+        * `tasks`: For each task `name`, `pending_rows` and `signals` that wait for it, `runs`, `seconds`,
+          `blocked_seconds` without room for its output, and of late `time_share` (the part of a core),
+          `cost_ns` (per row) and `selectivity` (rows out per row in), which are None before they are known.
+
+        Returns:
+            A dictionary of plain values.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     source = pa.table({"price": [1, 2]})
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=source, sink="discard")
+            ...     query.wait(), query.metrics()["rows_out"]
+            (True, 2)
+        """
+        return self._native.metrics()
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.results()
+
+    def __aiter__(self) -> AsyncIterator[Batch]:
+        return self.results()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Query cannot be pickled: it lives on the engine of this process")
+
+    def __repr__(self) -> str:
+        return f'penstock.Query "{self.name}": {self.status}\n{text_overview([self])}'
+
+    def _repr_html_(self) -> str:
+        return html_overview([self], f'query "{self.name}": {self.status}')
+
+
+@final
+class Results(Frozen):
+    """The results of a query as they come, for `for` and for `async for`. Made by `Query.results`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> with ps.Engine(workers=1) as engine:
+        ...     query = engine.submit(ps.stream({"price": "int64"}), source=pa.table({"price": [1]}))
+        ...     next(query.results()).num_rows
+        1
+    """
+
+    __slots__ = ("_query",)
+
+    _query: Query
+
+    def __init__(self, query: Query) -> None:
+        self._fill(_query=query)
+
+    def __iter__(self) -> "Results":
+        return self
+
+    def __next__(self) -> Batch:
+        return Batch(self._query._native.next_batch())
+
+    def __aiter__(self) -> "Results":
+        return self
+
+    async def __anext__(self) -> Batch:
+        # Waiting takes nothing, and taking does not wait: whoever is cancelled has not lost a batch.
+        query, loop = self._query._native, asyncio.get_running_loop()
+        while True:
+            batch = query.take_batch()
+            if batch is not None:
+                return Batch(batch)
+            while not await loop.run_in_executor(None, query.ready, _SLICE_SECONDS):
+                pass
+
+    def __repr__(self) -> str:
+        return f'penstock.Results of query "{self._query.name}": {self._query.status}'
