@@ -127,7 +127,7 @@ impl Feed {
         self.producer().is_closed()
     }
 
-    /// Ends the input with an error: the query fails with it, once it has processed what came before.
+    /// Ends the input with an error: the query fails with it, once it has taken in what came before.
     pub fn fail(self, error: OutsideError) {
         *locked(&self.shared.failure) = Some(error);
     }

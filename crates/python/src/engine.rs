@@ -167,6 +167,8 @@ impl Engine {
             Some(Named::Nowhere) => (Sink::Discard, Destination::Nowhere),
             None => (Sink::Results, Destination::Results),
         };
+        // Before the source is taken: one that can be read once only is not used up by a name.
+        py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let (input, origin) = self.open(source, on_lag)?;
         let shared = match &input {
             Input::Shared(source, _) => Some(source.clone()),
@@ -193,6 +195,7 @@ impl Engine {
         hold: bool,
     ) -> PyResult<SharedSource> {
         let engine = self.get(py)?;
+        py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let (input, origin) = self.open(data, "wait")?;
         let plan = &plan.get().inner;
         let shared = py.detach(|| engine.share(plan, input, name, hold));

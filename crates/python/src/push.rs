@@ -125,7 +125,7 @@ impl PushSource {
         let inner = self.inner.get(py)?;
         let end = py.detach(|| inner.end.lock().unwrap_or_else(PoisonError::into_inner).take());
         end.ok_or_else(|| {
-            consumed(py, "this PushSource feeds a query already; make another one, or share it with engine.source(...)")
+            consumed(py, "this PushSource was submitted before, and can be read only once; make another one, or share it with engine.source(...)")
         })
     }
 

@@ -205,17 +205,26 @@ impl Engine {
         Ok(SharedSource::new(state, shared, plan, handle))
     }
 
-    /// A number and a name for a query, if the engine takes one.
-    fn admit(&self, name: Option<&str>, kind: &str) -> Result<(u64, String), StartError> {
+    /// Whether the engine takes a query of that name now. Ask before an input is given away that can be read once only.
+    pub fn check(&self, name: Option<&str>) -> Result<(), StartError> {
         let core = &self.0.core;
         if core.stopped.load(Ordering::Acquire) {
             return Err(StartError::EngineStopped);
         }
-        let id = core.next_id.fetch_add(1, Ordering::Relaxed);
-        let name = name.map_or_else(|| format!("{kind}-{id}"), str::to_owned);
-        if core.roster.get().queries.iter().any(|query| query.name == name && !query.has_ended()) {
-            return Err(StartError::NameTaken { name });
+        let taken = |name: &str| {
+            core.roster.get().queries.iter().any(|query| query.name == name && !query.has_ended())
+        };
+        match name {
+            Some(name) if taken(name) => Err(StartError::NameTaken { name: name.to_owned() }),
+            _ => Ok(()),
         }
+    }
+
+    /// A number and a name for a query, if the engine takes one.
+    fn admit(&self, name: Option<&str>, kind: &str) -> Result<(u64, String), StartError> {
+        let id = self.0.core.next_id.fetch_add(1, Ordering::Relaxed);
+        let name = name.map_or_else(|| format!("{kind}-{id}"), str::to_owned);
+        self.check(Some(&name))?;
         Ok((id, name))
     }
 
