@@ -33,9 +33,9 @@ const QUEUE_BYTES: usize = 128 << 10;
 const ROWS: RangeInclusive<usize> = 1024..=4096;
 /// Most rows that a reader takes together.
 /// An engine that goes event by event has its operators compiled for single rows; ours pay a fixed price for each run,
-/// whatever its length. One row at a time would make the baseline slower than such engines are (2.3 M rows/s with six YSB
-/// queries on threads, two cores), all that wait would make it a batch engine (40 M rows/s and more). With eight it passes
-/// 11 M rows/s there, as many as the published prototypes of that kind.
+/// whatever its length. One row at a time would make the baseline slower than such engines are, all that wait would make
+/// it a batch engine. From `cargo bench -p penstock-benches --bench scheduling -- rates` with 1, 8 and 256 on a busy machine:
+/// 2.3, 12 and 40 M rows/s sustained; with 8 on a quiet one 17.
 const MOST_TAKEN: usize = 8;
 
 #[derive(Clone, Copy)]
