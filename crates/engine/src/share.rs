@@ -5,7 +5,7 @@
 //!
 //! W1. Readers join in the task of the source, between two steps: whoever wants to join leaves a request and rings.
 //! W2. A query that was submitted to be failed or to shed rows is dealt with once the source has waited for it for
-//!     [`GRACE_NS`] since it was last seen to have caught up. It skips rows by itself, in its own task.
+//!     [`GRACE_NS`] since it was last seen to have caught up, and for a moment each time after that. It skips rows by itself, in its own task.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -24,6 +24,8 @@ use crate::query::state::{State, Status};
 
 /// How long a source waits for a query that is not to hold it up.
 const GRACE_NS: u64 = 50_000_000;
+/// And how long the next time, if it has not caught up since.
+const AGAIN_NS: u64 = 1_000_000;
 /// How long a request waits before it is checked whether the source still runs.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -73,7 +75,7 @@ impl Lag {
             }
             OnLag::Shed => {
                 self.shed.store(true, Ordering::Release);
-                self.bell.ring();
+                self.bell.call();
             }
         }
     }
@@ -184,7 +186,8 @@ impl Joins {
         if waited_ns < GRACE_NS {
             return Step::Until(now_ns + (GRACE_NS - waited_ns));
         }
-        watched.waited_ns = 0;
+        // Until it has been seen to keep up, it is not waited for that long again.
+        watched.waited_ns = GRACE_NS - AGAIN_NS;
         self.waiting = Some((now_ns, slowest));
         lag.act(rows);
         // Should it not hear, it is asked again.
@@ -253,7 +256,7 @@ impl SharedSource {
     /// Lets rows come, if it was held back.
     pub fn begin(&self) {
         self.handle.begin.store(true, Ordering::Release);
-        self.state.ring_all();
+        self.state.call_all();
     }
 
     /// Ends it: the queries that read it come to their end as well.
@@ -291,7 +294,7 @@ impl SharedSource {
             None => return Err(gone()),
         }
         self.handle.requests.waiting.store(true, Ordering::Release);
-        self.state.ring_all();
+        self.state.call_all();
         loop {
             match answer.recv_timeout(GLANCE) {
                 Ok(joined) => return Ok((joined?, lag)),

@@ -517,3 +517,30 @@ fn replays_keep_to_their_rates_side_by_side() {
         }
     }
 }
+
+#[test]
+fn a_query_ends_although_another_keeps_all_workers_busy() {
+    for (_, policy) in PolicyKind::NAMES {
+        for (_, chain) in Chaining::NAMES {
+            let run = RunOptions { chain, ..RunOptions::default() };
+            let engine = start(EngineOptions { workers: Some(1), policy, run, ..EngineOptions::default() });
+            let batches: Arc<[RecordBatch]> = vec![batch((0..5_000).collect())].into();
+            let replay = Replay { batches, rows_per_second: None, rounds: None };
+            let busy = engine.submit(&windows(), Input::Replay(replay), Sink::Discard, None).unwrap();
+            let (_idle_feed, idle) = submit(&engine, &windows());
+            let (_drained_feed, drained) = submit(&engine, &windows());
+            let (mut failing_feed, failing) = submit(&engine, &inverse());
+            std::thread::sleep(BRIEFLY * 10);
+            idle.stop();
+            drained.drain();
+            push(&mut failing_feed, batch(vec![1, 0]));
+            for (query, status) in
+                [(&idle, Status::Stopped), (&drained, Status::Finished), (&failing, Status::Failed)]
+            {
+                assert!(query.wait(EVER), "{policy:?} {chain:?}: {status:?} never came");
+                assert_eq!(query.status(), status);
+            }
+            assert_eq!(busy.status(), Status::Running);
+        }
+    }
+}

@@ -33,6 +33,8 @@ pub struct TaskRow {
     pub did: CachePadded<Did>,
     rolled: Rolled,
     pending: OnceLock<Box<dyn Pending>>,
+    /// Whether somebody wants the task to look at something that no counter tells: 1 or 0.
+    called: Counter,
 }
 
 #[derive(Default)]
@@ -93,11 +95,21 @@ impl TaskRow {
         assert!(self.pending.set(pending).is_ok(), "a task has one input");
     }
 
-    /// What waits for the task now. Output that has not left yet counts like a signal.
+    /// What waits for the task now. A call, and output that has not left yet, count like a signal.
     pub fn work(&self) -> Work {
         let mut work = self.pending.get().map_or_else(Work::default, |pending| pending.work());
-        work.signals += self.did.unfinished.get();
+        work.signals += self.did.unfinished.get() + self.called.get();
         work
+    }
+
+    /// Notes that the task is to look at something that no counter tells: a stop, a timer, a request.
+    pub fn call(&self) {
+        self.called.set(1);
+    }
+
+    /// The task is about to look.
+    pub fn answer(&self) {
+        self.called.set(0);
     }
 
     /// Says that the task may have room for its output again.

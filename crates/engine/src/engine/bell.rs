@@ -76,6 +76,12 @@ impl Bell {
         }
     }
 
+    /// Wakes the task for something that no counter tells, such as a stop or a timer: whatever the thresholds say.
+    pub(crate) fn call(&self) {
+        self.row.call();
+        self.ring();
+    }
+
     /// Asks the task to give memory back that a burst has left behind.
     pub(crate) fn ask_to_trim(&self) {
         self.trim.store(true, Ordering::Release);

@@ -55,6 +55,7 @@ impl TaskCell {
     pub(crate) fn run(&mut self, quantum_rows: u64, start_ns: u64, core: &Core) -> (u64, Ran) {
         let did = &self.bell.row.did;
         did.running.set(1);
+        self.bell.row.answer();
         let ran = catch_unwind(AssertUnwindSafe(|| self.steps(quantum_rows, start_ns, core)));
         let ran = ran.unwrap_or_else(|panic| {
             let text = panic_text(&*panic);

@@ -8,18 +8,19 @@
 //! N2. A query that fails takes nothing else along: its tasks go, one by one, as workers come upon them.
 
 pub(crate) mod bell;
+mod bounded;
 pub(crate) mod cell;
 pub(crate) mod core;
 mod epoch;
+mod owner;
 mod planner;
 mod roster;
 mod timers;
 mod workers;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use penstock_memory::{Coordinator, platform};
@@ -27,10 +28,9 @@ use penstock_queue::schedule::ScheduleQueue;
 
 use crate::clock::now_ns;
 use crate::error::StartError;
-use crate::feed::{FEED_BATCHES, FeedEnd, Pushed, feed};
+use crate::feed::FeedEnd;
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode};
-use crate::output::Output;
 use crate::pipeline::{Assembled, Assembler, Deliver, Destination, Doorbell, Intake, Origin};
 use crate::plan::Plan;
 use crate::query::Query;
@@ -38,13 +38,12 @@ use crate::query::state::{Parts, State};
 use crate::replay::{Replay, Replaying};
 use crate::results::Results;
 use crate::share::{Handle, OnLag, SharedSource};
-use crate::{RunError, feed::Feed};
+pub use bounded::{RunFailure, push};
+
 use bell::Bell;
 use cell::TaskCell;
 use core::{Core, MOST_TASKS};
-
-/// How long `stop` waits before it looks again.
-const GLANCE: Duration = Duration::from_millis(20);
+use owner::Owner;
 
 /// Where the rows of a query come from.
 pub enum Input {
@@ -81,13 +80,6 @@ struct Kept {
 #[derive(Clone)]
 pub struct Engine(Arc<Owner>);
 
-struct Owner {
-    core: Arc<Core>,
-    /// Held while queries come, and while the engine stops.
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    process: u32,
-}
-
 impl Engine {
     /// An engine without queries.
     pub fn start(options: EngineOptions) -> Result<Self, StartError> {
@@ -108,11 +100,7 @@ impl Engine {
             task_threads: AtomicU64::new(0),
             options,
         });
-        let engine = Self(Arc::new(Owner {
-            core: Arc::clone(&core),
-            threads: Mutex::default(),
-            process: std::process::id(),
-        }));
+        let engine = Self(Arc::new(Owner::new(&core)));
         let mut threads = engine.0.locked();
         for number in 0..workers {
             threads.push(workers::start(&core, number)?);
@@ -124,12 +112,12 @@ impl Engine {
 
     /// Whether this is the process that the engine was started in. In a forked child it cannot be used.
     pub fn is_of_this_process(&self) -> bool {
-        self.0.process == std::process::id()
+        self.0.is_of_this_process()
     }
 
     /// What it was started with.
     pub fn options(&self) -> &EngineOptions {
-        &self.0.core.options
+        &self.0.core().options
     }
 
     /// Starts a query, beside those that run.
@@ -140,7 +128,7 @@ impl Engine {
         sink: Sink,
         name: Option<&str>,
     ) -> Result<Query, StartError> {
-        let core = &self.0.core;
+        let core = self.0.core();
         let mut threads = self.0.locked();
         let (id, name) = self.admit(name, "query")?;
         let (mut lagging, mut reads) = (None, None);
@@ -171,7 +159,7 @@ impl Engine {
         if let Some(lag) = lagging {
             lag.set_query(&state);
         }
-        state.ring_all();
+        state.call_all();
         Ok(Query { state, results, schema })
     }
 
@@ -183,7 +171,7 @@ impl Engine {
         name: Option<&str>,
         held: bool,
     ) -> Result<SharedSource, StartError> {
-        let core = &self.0.core;
+        let core = self.0.core();
         let mut threads = self.0.locked();
         let (id, name) = self.admit(name, "source")?;
         let intake = match input {
@@ -201,13 +189,13 @@ impl Engine {
         let schema = Arc::clone(plan.schema());
         let kept = Kept { is_source: true, ..Kept::default() };
         let state = self.install(assembled, &schema, (id, name), kept, &mut threads)?;
-        state.ring_all();
+        state.call_all();
         Ok(SharedSource::new(state, shared, plan, handle))
     }
 
     /// Whether the engine takes a query of that name now. Ask before an input is given away that can be read once only.
     pub fn check(&self, name: Option<&str>) -> Result<(), StartError> {
-        let core = &self.0.core;
+        let core = self.0.core();
         if core.stopped.load(Ordering::Acquire) {
             return Err(StartError::EngineStopped);
         }
@@ -222,7 +210,7 @@ impl Engine {
 
     /// A number and a name for a query, if the engine takes one.
     fn admit(&self, name: Option<&str>, kind: &str) -> Result<(u64, String), StartError> {
-        let id = self.0.core.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.0.core().next_id.fetch_add(1, Ordering::Relaxed);
         let name = name.map_or_else(|| format!("{kind}-{id}"), str::to_owned);
         self.check(Some(&name))?;
         Ok((id, name))
@@ -236,7 +224,7 @@ impl Engine {
         kept: Kept,
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<Arc<State>, StartError> {
-        let core = &self.0.core;
+        let core = self.0.core();
         let roster = Arc::downgrade(core);
         let state = State::new(Parts {
             id,
@@ -290,7 +278,7 @@ impl Engine {
 
     /// The queries that run, in the order in which they were submitted.
     pub fn queries(&self) -> Vec<Query> {
-        let roster = self.0.core.roster.get();
+        let roster = self.0.core().roster.get();
         let query = |state: &Arc<State>| Query {
             state: Arc::clone(state),
             results: state.results.clone(),
@@ -301,7 +289,7 @@ impl Engine {
 
     /// What it has come to.
     pub fn metrics(&self) -> EngineMetrics {
-        let core = &self.0.core;
+        let core = self.0.core();
         let roster = core.roster.get();
         let now = now_ns();
         let worker = |stats: &core::WorkerStats| {
@@ -334,96 +322,5 @@ impl Engine {
     /// Ends every query, and joins every thread. Does nothing if it was stopped before.
     pub fn stop(&self) {
         self.0.stop();
-    }
-
-    /// Runs a plan over batches, to its end, on an engine of its own: for tests and benches.
-    pub fn run(plan: &Plan, options: EngineOptions, batches: &[RecordBatch]) -> Result<Output, RunFailure> {
-        let engine = Self::start(options)?;
-        let (mut feed, end) = feed(FEED_BATCHES);
-        let query = engine.submit(plan, Input::Feed(end), Sink::Collect, None)?;
-        for batch in batches {
-            if !push(&mut feed, batch.clone()) {
-                break;
-            }
-        }
-        drop(feed);
-        while !query.wait(GLANCE) {}
-        match query.take_output() {
-            Some(output) => Ok(output),
-            None => Err(RunFailure::Run(query.error().expect("a query ends with an answer or an error"))),
-        }
-    }
-}
-
-/// Pushes a batch, however long that takes. Whether the query has taken it.
-pub fn push(feed: &mut Feed, batch: RecordBatch) -> bool {
-    let mut waiting = batch;
-    loop {
-        match feed.push(waiting, GLANCE) {
-            Pushed::Taken => return true,
-            Pushed::Full(back) => waiting = back,
-            Pushed::Ended => return false,
-        }
-    }
-}
-
-/// Why [`Engine::run`] gave no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum RunFailure {
-    /// It could not start.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// It failed.
-    #[error(transparent)]
-    Run(Arc<RunError>),
-}
-
-impl Owner {
-    fn locked(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn stop(&self) {
-        if self.process != std::process::id() {
-            return; // N1: the lock below may be held for ever
-        }
-        let mut threads = self.locked();
-        if self.core.stopped.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let roster = self.core.roster.get();
-        // Those that read a shared source before the source: it is not the reason why they end.
-        roster.queries.iter().rev().for_each(|query| query.stop());
-        for query in &roster.queries {
-            while !query.wait(GLANCE) {}
-        }
-        self.core.queue.close();
-        self.core.epoch.close();
-        for thread in threads.drain(..) {
-            // A panic there was caught and reported where it belongs.
-            let _ = thread.join();
-        }
-        self.core.timers.clear();
-        // Whoever holds a query that has ended does not keep a thread.
-        self.core.coordinator.close();
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        if self.process == std::process::id() {
-            self.stop();
-        } else {
-            // The threads of the parent are not here, and their locks may be held for ever: nothing is touched.
-            std::mem::forget(Arc::clone(&self.core));
-            std::mem::forget(std::mem::take(&mut *self.locked_by_force()));
-        }
-    }
-}
-
-impl Owner {
-    /// For a forked child, where nobody else holds it, whatever it says.
-    fn locked_by_force(&mut self) -> &mut Vec<JoinHandle<()>> {
-        self.threads.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -60,7 +60,7 @@ impl Timers {
                 }
             };
             if let Some(bell) = bell {
-                bell.ring();
+                bell.call();
             }
         }
     }

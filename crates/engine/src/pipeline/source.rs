@@ -7,7 +7,9 @@ use arrow_array::RecordBatch;
 use penstock_memory::{Column, Physical, Run, Signal, SlotId, SourceColumns, Values};
 use penstock_progress::BoundedDelay;
 use penstock_progress::watermark::min_max;
+use penstock_queue::log::Work;
 use penstock_scheduler::Profile;
+use penstock_scheduler::profile::Counter;
 use penstock_scheduler::table::Pending;
 
 use crate::clock::now_ns;
@@ -72,6 +74,8 @@ pub(super) struct Source {
     /// What is added to the times of the batch.
     offset: i64,
     arrived_ns: u64,
+    /// Rows of a replay that are due.
+    waiting: Arc<Counter>,
     pub(super) profile: Arc<Profile>,
     before: Vec<i64>,
     next_marker_ns: u64,
@@ -105,6 +109,7 @@ impl Source {
             due: 0,
             offset: 0,
             arrived_ns: 0,
+            waiting: Arc::default(),
             profile: Arc::default(),
             before: Vec::new(),
             next_marker_ns: 0,
@@ -119,7 +124,7 @@ impl Source {
                 feed.hang(bell);
                 bell.row.set_pending(feed.pending());
             }
-            Intake::Replay(_) => bell.row.set_pending(Box::new(Always)),
+            Intake::Replay(_) => bell.row.set_pending(Box::new(Replayed(Arc::clone(&self.waiting)))),
         }
     }
 
@@ -177,14 +182,16 @@ impl Source {
 
     /// How many rows of the batch at hand are due.
     fn pace(&mut self, query: &State) -> Poll {
+        let left = self.end - self.next;
+        self.waiting.set(left as u64);
         let Some(pacer) = &mut self.pacer else { return Poll::Rows };
         if query.is_draining() {
             return Poll::Ended;
         }
         let due = pacer.due(now_ns());
+        self.waiting.set(due);
         query.account.backlog_rows.set(due);
         query.account.slipped_ns.set(pacer.slipped_ns());
-        let left = self.end - self.next;
         let worth = pacer.slice_rows().min(left as u64);
         self.due = left.min(usize::try_from(due).unwrap_or(usize::MAX));
         if due < worth { Poll::Until(pacer.due_ns(worth)) } else { Poll::Rows }
@@ -229,12 +236,12 @@ impl Source {
     }
 }
 
-/// Rows of a replay are there whenever they are due; a timer wakes the task then.
-struct Always;
+/// Rows of a replay that were due when it was looked at last; a timer wakes the task for the next ones.
+struct Replayed(Arc<Counter>);
 
-impl Pending for Always {
-    fn work(&self) -> penstock_queue::log::Work {
-        penstock_queue::log::Work { rows: 1 << 32, signals: 0 }
+impl Pending for Replayed {
+    fn work(&self) -> Work {
+        Work { rows: self.0.get(), signals: 0 }
     }
 }
 

@@ -152,8 +152,9 @@ impl State {
         self.bells.get().map_or(&[], Vec::as_slice)
     }
 
-    pub(crate) fn ring_all(&self) {
-        self.bells().iter().for_each(|bell| bell.ring());
+    /// Makes all of its tasks look at what has been asked of the query.
+    pub(crate) fn call_all(&self) {
+        self.bells().iter().for_each(|bell| bell.call());
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -173,7 +174,7 @@ impl State {
         ending.error = Some(Arc::new(error));
         drop(ending);
         self.stopping.store(true, Ordering::Release);
-        self.ring_all();
+        self.call_all();
     }
 
     pub(crate) fn stop(&self) {
@@ -182,7 +183,7 @@ impl State {
 
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
-        self.ring_all();
+        self.call_all();
     }
 
     /// One of its tasks is gone, with everything that it held.
