@@ -208,8 +208,8 @@ class Query(Frozen):
         """What the query has come to so far.
 
         * `rows_in`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`, `rows_out`: Where the rows
-          went. Once the query is finished, `rows_in` is the sum of the next four; while it runs, rows on their
-          way count nowhere yet.
+          went. Once the query is finished, `rows_in` is the sum of the next four; while it runs, rows on
+          their way count nowhere yet.
         * `batches_in`: Batches taken in.
         * `late_by`: How far the latest of the late rows lay behind the watermark, in units of the time
           column, or None.
