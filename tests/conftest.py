@@ -7,12 +7,13 @@ and prints what reproduces a failure.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import penstock as ps
 from reference.sizes import SMALLER
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
@@ -45,3 +46,10 @@ def snapshot() -> Callable[[str, str], None]:
         assert text + "\n" == path.read_text(encoding="utf-8"), f"{path.name} differs"
 
     return check
+
+
+@pytest.fixture(params=["state", "threads"])
+def engine(request: pytest.FixtureRequest) -> Iterator[ps.Engine]:
+    """An engine in each mode."""
+    with ps.Engine(workers=2, mode=request.param, budget="64MiB") as engine:
+        yield engine

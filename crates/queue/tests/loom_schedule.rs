@@ -115,6 +115,27 @@ fn a_task_goes_from_worker_to_worker() {
 }
 
 #[test]
+fn a_task_that_is_asked_for_is_with_one_worker_at_a_time() {
+    check(|| {
+        let queue = queue(1, 0, 1);
+        wake(&queue, 0);
+        let other = start(&queue, |queue| {
+            if let Some(mut task) = queue.pop_this(0) {
+                task.runs += 1;
+                task.ready(Class::Now);
+            }
+        });
+        if let Some(mut task) = queue.pop() {
+            task.runs += 1;
+            task.ready(Class::Spare);
+        }
+        other.join().unwrap();
+        drain(&queue);
+        assert!((2..=3).contains(&runs(&queue, 1)[0]), "nobody's hand-back is lost");
+    });
+}
+
+#[test]
 fn a_wake_up_while_the_task_goes_idle_counts() {
     check(|| {
         let queue = queue(1, 0, 1);

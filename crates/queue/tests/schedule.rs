@@ -88,6 +88,19 @@ fn a_task_handed_back_as_spare_lets_others_pass() {
 }
 
 #[test]
+fn a_ready_task_can_be_asked_for() {
+    let queue = queue_of(3);
+    assert!(queue.pop_this(2).is_none(), "it is idle");
+    wake_all(&queue, Spare);
+    let task = queue.pop_this(2).expect("it is ready");
+    assert_eq!(task.id(), 2);
+    assert!(queue.pop_this(2).is_none(), "somebody has it");
+    task.idle(|_| unreachable!("nobody wakes it meanwhile"));
+    assert_eq!(drain(&queue), [0, 1], "the bit that it left behind is passed over");
+    assert!(!queue.has_ready() && queue.pop_this(TaskId::MAX).is_none());
+}
+
+#[test]
 fn those_that_an_epoch_leaves_out_come_behind() {
     let queue = queue_of(5);
     wake_all(&queue, Spare);

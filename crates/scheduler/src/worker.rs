@@ -21,6 +21,11 @@ pub trait Host<T> {
     /// The class of a task that was woken while it ran.
     fn class(&self, task: &T) -> Class;
 
+    /// The task to run next if it is ready, whatever its rank: one that reads what this one has just written.
+    fn next(&self, _task: &T) -> Option<TaskId> {
+        None
+    }
+
     /// Takes a task that has ended.
     fn retired(&mut self, task: T);
 
@@ -33,14 +38,18 @@ pub trait Host<T> {
 
 /// Runs tasks on this thread, which is the only one with that number, until the queue is closed.
 pub fn work<T>(queue: &ScheduleQueue<T>, worker: usize, host: &mut impl Host<T>) {
+    let mut next = None;
     while !queue.is_closed() {
-        let Some(mut task) = queue.pop() else {
+        let taken = next.take().and_then(|task| queue.pop_this(task)).or_else(|| queue.pop());
+        let Some(mut task) = taken else {
             host.before_park();
             queue.park(worker);
             host.unparked();
             continue;
         };
-        match host.run(task.id(), &mut task) {
+        let handed = host.run(task.id(), &mut task);
+        next = host.next(&task);
+        match handed {
             Handed::Ready(class) => task.ready(class),
             Handed::Idle => task.idle(|task| host.class(task)),
             Handed::Done => host.retired(task.retire()),

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use penstock_queue::schedule::ScheduleQueue;
+use penstock_queue::schedule::{Class, ScheduleQueue, TaskId};
 
 use super::bell::Bell;
 use super::core::Core;
@@ -21,6 +21,8 @@ pub(crate) struct TaskCell {
     body: Option<Body>,
     pub(crate) bell: Arc<Bell>,
     query: Arc<State>,
+    /// The bell of the task that reads what this one writes, if there is one such task.
+    reader: Option<Arc<Bell>>,
     /// When the timer that it has set rings.
     timer_ns: Option<u64>,
 }
@@ -43,12 +45,24 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl TaskCell {
-    pub(crate) fn new(name: String, body: Body, bell: Arc<Bell>, query: Arc<State>) -> Self {
-        Self { name, body: Some(body), bell, query, timer_ns: None }
+    pub(crate) fn new(
+        name: String,
+        body: Body,
+        bell: Arc<Bell>,
+        query: Arc<State>,
+        reader: Option<Arc<Bell>>,
+    ) -> Self {
+        Self { name, body: Some(body), bell, query, reader, timer_ns: None }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The task that reads what this one writes, if it is worth running.
+    pub(crate) fn worthy_reader(&self) -> Option<TaskId> {
+        let reader = self.reader.as_ref()?;
+        if reader.row.class() == Class::Now { reader.task() } else { None }
     }
 
     /// Runs it for about so many rows, from `start_ns` on. When that ended, and how.

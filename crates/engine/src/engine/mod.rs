@@ -248,8 +248,10 @@ impl Engine {
         core.roster.add(&state);
         let mut failed = None;
         threads.retain(|thread| !thread.is_finished());
-        for task in assembled.tasks {
-            let cell = TaskCell::new(task.name, task.body, task.bell, Arc::clone(&state));
+        let bells = state.bells();
+        for (number, task) in assembled.tasks.into_iter().enumerate() {
+            let reader = bells.get(number + 1).cloned();
+            let cell = TaskCell::new(task.name, task.body, task.bell, Arc::clone(&state), reader);
             if failed.is_some() {
                 continue; // the cell tells its query that it is gone
             }

@@ -71,6 +71,10 @@ impl Host<TaskCell> for Worker<'_> {
         cell.bell.row.class_after_run()
     }
 
+    fn next(&self, cell: &TaskCell) -> Option<TaskId> {
+        if self.core.options.policy.follows_rows() { cell.worthy_reader() } else { None }
+    }
+
     fn retired(&mut self, cell: TaskCell) {
         cell.retire();
     }

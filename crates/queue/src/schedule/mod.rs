@@ -220,6 +220,15 @@ impl<T> ScheduleQueue<T> {
         taken
     }
 
+    /// Takes that task, whatever its rank, if it is ready. Its bit stays behind, which K3 allows.
+    pub fn pop_this(&self, task: TaskId) -> Option<Running<'_, T>> {
+        let row = self.table.row(task)?;
+        // Acquire: as in `take`.
+        let take = ordering("schedule.pop_this", Ordering::Acquire);
+        let taken = row.state.compare_exchange(READY, RUNNING, take, Ordering::Relaxed).is_ok();
+        taken.then(|| Running::new(self, task, row))
+    }
+
     fn take(&self, restored: &mut bool) -> Option<Running<'_, T>> {
         loop {
             let rank = match self.now.take_first(restored) {

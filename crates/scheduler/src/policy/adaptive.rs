@@ -8,7 +8,7 @@
 //!
 //! A1. A task that nobody has measured gets a block at once, whatever waits for it.
 //! A2. A task whose writer has no room is worth a run: its input cannot grow to the threshold.
-//! A3. A task that has waited for `STARVED_NS` goes in front of all that have not, for a short run.
+//! A3. A task that has waited for `STARVED_NS` goes in front of all that have not.
 //!
 //! Whoever is worth a run only for its waiting has one per epoch (`once`): then rows must come together again.
 
@@ -28,9 +28,10 @@ use crate::snapshot::{QueryView, Snapshot, TaskView};
 /// The fewest rows of a run at the end of an epoch: the shortest run, whose fixed cost is a quarter.
 const LEAST_ROWS: u64 = 512;
 
-/// How long a task may wait with work before it goes in front (A3): two markers. Shortest runs at 50 ns a row take
-/// 25 µs, so that a thousand starving tasks cost a quarter of one worker.
-const STARVED_NS: u64 = 100_000_000;
+/// How long a task may wait with work before it goes in front (A3): ten epochs.
+/// From `cargo bench -p penstock-benches --bench scheduling -- policies`, six queries at 95 % of what they sustain: with
+/// 100 ms and short runs one query fell behind for good, and the mean latency was 118 ms; with this 1 ms.
+const STARVED_NS: u64 = 10_000_000;
 
 /// Above every priority that comes from a cost.
 const STARVED_PRIORITY: f64 = 2.0 / LEAST_OUTPUT_COST_NS;
@@ -100,7 +101,11 @@ impl Adaptive {
         let waited_ns = waited_ns(task, now_ns);
         if waited_ns > STARVED_NS {
             let priority = STARVED_PRIORITY + waited_ns as f64 / STARVED_NS as f64;
-            return Decision::new(task, priority, 1, Quantum::Rows(LEAST_ROWS)).once();
+            let quantum = task.cost_ns.map_or(Quantum::Rows(BLOCK_ROWS), |cost_ns| Quantum::UntilEpoch {
+                cost_ns,
+                least_rows: LEAST_ROWS,
+            });
+            return Decision::new(task, priority, 1, quantum).once();
         }
         let Some(cost_ns) = task.cost_ns else {
             return Decision::new(task, priority, 1, Quantum::Rows(BLOCK_ROWS)).once();

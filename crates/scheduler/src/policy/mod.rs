@@ -88,6 +88,15 @@ impl PolicyKind {
     pub const NAMES: [(&'static str, Self); 3] =
         [("adaptive", Self::Adaptive), ("fcfs", Self::Fcfs), ("rr", Self::Rr)];
 
+    /// Whether a worker that has run a task goes on with the one that reads its rows, which are still in the cache: where
+    /// the policy would rank that one before the first in any case.
+    pub fn follows_rows(self) -> bool {
+        match self {
+            Self::Adaptive => true,
+            Self::Fcfs | Self::Rr => false,
+        }
+    }
+
     /// The policy, with no past.
     pub fn make(self) -> Box<dyn Policy> {
         match self {
