@@ -181,7 +181,7 @@ def test_a_query_that_lags_fails_or_sheds_and_holds_nobody_up(on_lag: Any, sink:
         queries += [lagging, other]
         source.start()
         # Far more rows than there is memory for: the source did not wait.
-        while other.metrics()["rows_in"] < 200 * ROWS:
+        while other.metrics()["rows_in"] < 600 * ROWS:
             time.sleep(0.01)
         source.close()
         go.set()
