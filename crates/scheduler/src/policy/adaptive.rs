@@ -31,7 +31,7 @@ const LEAST_ROWS: u64 = 512;
 /// How long a task may wait with work before it goes in front (A3): ten epochs.
 /// From `cargo bench -p penstock-benches --bench scheduling -- policies`, six queries at 95 % of what each setting sustained,
 /// one round each: with 100 ms and runs of 512 rows a mean latency of 118 ms, not sustained (167 M rows/s); with this 1 ms
-/// (157 M rows/s). The rates differ, and other values were not tried.
+/// (157 M rows/s). The rates differ, and no other wait was tried.
 const STARVED_NS: u64 = 10_000_000;
 
 /// Above every priority that comes from a cost.
