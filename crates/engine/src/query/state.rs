@@ -3,7 +3,8 @@
 //! Y1. A query ends once: when its last task is gone. Its tasks go when they have passed the end of the input on, or when
 //!     `stopping` is set, which every task looks at before each step.
 //! Y2. The first error counts. Whoever sets it also sets `stopping`, and rings every task.
-//! Y3. The outcome is there before `ended` is, and does not change any more.
+//! Y3. The outcome is there before `ended` is, and does not change any more: whoever has waited for the end finds the
+//!     query gone from its engine and its results closed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -197,19 +198,19 @@ impl State {
         self.ended_ns.set(now_ns());
         let batches =
             self.collected.as_ref().map_or_else(Vec::new, |batches| std::mem::take(&mut *locked(batches)));
+        let when_ended = locked(&self.ending).when_ended.take();
+        if let Some(when_ended) = when_ended {
+            when_ended(self.id);
+        }
         let mut ending = locked(&self.ending);
         if ending.error.is_none() {
             ending.output = Some(self.output(batches));
         }
-        ending.ended = true;
-        let when_ended = ending.when_ended.take();
-        drop(ending);
         if let Some(results) = &self.results {
             results.close();
         }
-        if let Some(when_ended) = when_ended {
-            when_ended(self.id);
-        }
+        ending.ended = true; // Y3
+        drop(ending);
         self.changed.notify_all();
     }
 
