@@ -8,16 +8,19 @@
 //! - [`window`]: tumbling windows
 //! - [`aggregates`]: what a window keeps per key
 //! - [`keys`]: keys to dense ids
+//! - [`contract`]: what every operator with state promises
 
 #![forbid(unsafe_code)]
 
 pub mod aggregates;
+pub mod contract;
 pub mod filter;
 pub mod keys;
 pub mod lookup;
 pub mod project;
 pub mod window;
 
+pub use contract::{Late, Snapshot, SnapshotError, Stateful};
 pub use filter::Filter;
 pub use keys::KeyIndex;
 pub use lookup::{Lookup, LookupKind, LookupTable};

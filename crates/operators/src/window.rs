@@ -19,6 +19,7 @@ use penstock_progress::watermark::min_max;
 use penstock_types::ComputeError;
 
 use crate::aggregates::{Accumulator, AccumulatorFactory};
+use crate::contract::Late;
 use crate::heap_bytes;
 use crate::keys::KeyIndex;
 
@@ -57,15 +58,6 @@ struct Closed {
     index: i64,
     window: Open,
     emitted: usize,
-}
-
-/// Rows that came too late.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Late {
-    /// How many.
-    pub rows: u64,
-    /// Largest distance, in ticks, between such a row and its watermark.
-    pub by: Option<u64>,
 }
 
 /// Counts, sums and so on per key and tumbling window.

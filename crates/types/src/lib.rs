@@ -1,4 +1,4 @@
-//! The words every other crate speaks: names of types, ticks of event time, durations, sizes,
+//! The words every other crate speaks: names of types, ticks of event time, durations, sizes, key groups,
 //! closest matches, and the errors that travel through several crates before a user reads them.
 //!
 //! Nothing here holds state, and nothing here touches rows.
@@ -7,6 +7,7 @@
 
 mod duration;
 mod error;
+mod key_group;
 mod size;
 mod suggest;
 mod tick;
@@ -14,6 +15,7 @@ mod type_name;
 
 pub use duration::Span;
 pub use error::{ComputeError, PlanError, SizeError};
+pub use key_group::{KEY_GROUPS, KeyGroup, KeyGroups};
 pub use size::ByteSize;
 pub use suggest::closest;
 pub use tick::Tick;
