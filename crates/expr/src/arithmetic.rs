@@ -1,13 +1,14 @@
 //! Arithmetic kernels.
 //!
 //! Integers are checked. The loop computes wrapped results and gathers one flag; only when the flag
-//! is up does a second pass look for the first row that is not null and really failed.
+//! is up does a second pass look for rows that count and really failed (`failure`).
 //! `//` and `%` floor, as in Python: the remainder has the sign of the divisor.
 
 use penstock_memory::Native;
 
 use crate::expr::BinaryOp;
-use crate::operand::{Operand, zip};
+use crate::operand::{Operand, any_row, zip};
+use crate::reciprocal::Reciprocal;
 
 /// Largest magnitude of a decimal of 38 digits, plus one.
 const DECIMAL_LIMIT: i128 = 10_i128.pow(38);
@@ -18,6 +19,10 @@ pub trait Number: Native {
     fn apply<const OP: u8>(left: Self, right: Self) -> (Self, bool);
     /// Whether `value` is the zero that integers cannot be divided by.
     fn is_forbidden_divisor(value: Self) -> bool;
+    /// `left // divisor`, or the rest of it, where that is quicker for one divisor than for many, and cannot fail.
+    fn divided_by<const OP: u8>(_left: &[Self], _divisor: Self, _out: &mut Vec<Self>) -> bool {
+        false
+    }
 }
 
 pub(crate) const ADD: u8 = 0;
@@ -28,13 +33,21 @@ pub(crate) const FLOOR_DIVIDE: u8 = 4;
 pub(crate) const MODULO: u8 = 5;
 
 macro_rules! signed {
-    ($($type:ty),*) => {$(
+    ($($type:ty $({ $($more:item)* })?),*) => {$(
         impl Number for $type {
+            $($($more)*)?
             #[inline(always)]
             fn apply<const OP: u8>(left: Self, right: Self) -> (Self, bool) {
                 match OP {
-                    ADD => left.overflowing_add(right),
-                    SUBTRACT => left.overflowing_sub(right),
+                    // By signs rather than by the flag of the processor, of which there is one for many rows.
+                    ADD => {
+                        let value = left.wrapping_add(right);
+                        (value, (left ^ value) & (right ^ value) < 0)
+                    }
+                    SUBTRACT => {
+                        let value = left.wrapping_sub(right);
+                        (value, (left ^ right) & (left ^ value) < 0)
+                    }
                     MULTIPLY => left.overflowing_mul(right),
                     FLOOR_DIVIDE => {
                         if right == 0 { return (0, true); }
@@ -54,7 +67,17 @@ macro_rules! signed {
         }
     )*};
 }
-signed!(i8, i16, i32, i64);
+signed!(i8, i16, i32, i64 {
+    fn divided_by<const OP: u8>(left: &[Self], divisor: Self, out: &mut Vec<Self>) -> bool {
+        let Some(reciprocal) = Reciprocal::new(divisor) else { return false };
+        match OP {
+            FLOOR_DIVIDE => out.extend(left.iter().map(|&left| reciprocal.floor_divide(left))),
+            MODULO => out.extend(left.iter().map(|&left| reciprocal.rest(left))),
+            _ => return false,
+        }
+        true
+    }
+});
 
 macro_rules! unsigned {
     ($($type:ty),*) => {$(
@@ -134,44 +157,75 @@ impl Number for i128 {
 fn compute<T: Number, const OP: u8>(
     left: Operand<'_, T>,
     right: Operand<'_, T>,
-    valid: Option<&[u8]>,
     rows: usize,
     out: &mut Vec<T>,
-) -> Result<(), usize> {
+) -> bool {
+    if let (Operand::Rows(left), Operand::Same(right)) = (left, right)
+        && T::divided_by::<OP>(left, right, out)
+    {
+        return false;
+    }
+    if OP == ADD || OP == SUBTRACT {
+        // Two loops that take several rows at a time are quicker than one that takes one.
+        zip(left, right, rows, out, |left, right| T::apply::<OP>(left, right).0);
+        return any_row(left, right, rows, |left, right| T::apply::<OP>(left, right).1);
+    }
     let mut failed = false;
     zip(left, right, rows, out, |left, right| {
         let (value, wrong) = T::apply::<OP>(left, right);
         failed |= wrong;
         value
     });
-    if !failed {
-        return Ok(());
-    }
-    let is_valid = |row: usize| valid.is_none_or(|mask| mask[row] != 0);
-    match (0..rows).find(|&row| is_valid(row) && T::apply::<OP>(left.at(row), right.at(row)).1) {
-        Some(row) => Err(row),
-        None => Ok(()),
-    }
+    failed
 }
 
-/// Computes `left op right` for `rows` rows. `Err` names the first valid row whose result does not exist.
+/// Runs `$body` with `$op` bound to the number of an arithmetic operator.
+macro_rules! with_operator {
+    ($given:expr, $op:ident => $body:expr) => {
+        match $given {
+            BinaryOp::Add => {
+                const $op: u8 = ADD;
+                $body
+            }
+            BinaryOp::Subtract => {
+                const $op: u8 = SUBTRACT;
+                $body
+            }
+            BinaryOp::Multiply => {
+                const $op: u8 = MULTIPLY;
+                $body
+            }
+            BinaryOp::Divide => {
+                const $op: u8 = DIVIDE;
+                $body
+            }
+            BinaryOp::FloorDivide => {
+                const $op: u8 = FLOOR_DIVIDE;
+                $body
+            }
+            BinaryOp::Modulo => {
+                const $op: u8 = MODULO;
+                $body
+            }
+            _ => unreachable!("the compiler sends comparisons and logic to their own kernels"),
+        }
+    };
+}
+
+/// Computes `left op right` for `rows` rows. Whether the result of some row, null or not, does not exist.
 pub(crate) fn arithmetic<T: Number>(
     op: BinaryOp,
     left: Operand<'_, T>,
     right: Operand<'_, T>,
-    valid: Option<&[u8]>,
     rows: usize,
     out: &mut Vec<T>,
-) -> Result<(), usize> {
-    match op {
-        BinaryOp::Add => compute::<T, ADD>(left, right, valid, rows, out),
-        BinaryOp::Subtract => compute::<T, SUBTRACT>(left, right, valid, rows, out),
-        BinaryOp::Multiply => compute::<T, MULTIPLY>(left, right, valid, rows, out),
-        BinaryOp::Divide => compute::<T, DIVIDE>(left, right, valid, rows, out),
-        BinaryOp::FloorDivide => compute::<T, FLOOR_DIVIDE>(left, right, valid, rows, out),
-        BinaryOp::Modulo => compute::<T, MODULO>(left, right, valid, rows, out),
-        _ => unreachable!("the compiler sends comparisons and logic to their own kernels"),
-    }
+) -> bool {
+    with_operator!(op, OP => compute::<T, OP>(left, right, rows, out))
+}
+
+/// Whether `left op right` does not exist.
+pub(crate) fn fails<T: Number>(op: BinaryOp, left: T, right: T) -> bool {
+    with_operator!(op, OP => T::apply::<OP>(left, right).1)
 }
 
 #[cfg(test)]
@@ -209,14 +263,11 @@ mod tests {
         }
 
         #[test]
-        fn nulls_never_fail(values in prop::collection::vec((any::<i8>(), any::<bool>()), 1..50)) {
-            let numbers: Vec<i8> = values.iter().map(|(value, _)| *value).collect();
-            let mask: Vec<u8> = values.iter().map(|(_, valid)| u8::from(*valid)).collect();
+        fn a_column_fails_when_a_row_does(values in prop::collection::vec(any::<i8>(), 1..50)) {
             let mut out = Vec::new();
-            let result = arithmetic(
-                BinaryOp::Add, Operand::Rows(&numbers), Operand::Same(100), Some(&mask), numbers.len(), &mut out);
-            let expected = values.iter().position(|(value, valid)| *valid && value.checked_add(100).is_none());
-            prop_assert_eq!(result.err(), expected);
+            let failed = arithmetic(BinaryOp::Add, Operand::Rows(&values), Operand::Same(100), values.len(), &mut out);
+            prop_assert_eq!(failed, values.iter().any(|value| fails(BinaryOp::Add, *value, 100)));
+            prop_assert_eq!(failed, values.iter().any(|value| value.checked_add(100).is_none()));
         }
     }
 }

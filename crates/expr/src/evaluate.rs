@@ -1,135 +1,39 @@
 //! A compiled expression over a run.
 
 use penstock_memory::run::take_spare;
-use penstock_memory::{Column, ColumnBuf, Native, Payloads, Physical, Run};
+use penstock_memory::{ColumnBuf, Physical, Run};
 use penstock_types::ComputeError;
 
-use crate::arithmetic::{Number, arithmetic};
+use crate::arithmetic::{Number, arithmetic, fails};
 use crate::comparison::{Ordered, compare, compare_views};
-use crate::compile::{Expression, Label, Node};
-use crate::conversion::{decimal_to_f64, widen};
+use crate::compile::Expression;
 use crate::expr::BinaryOp;
+use crate::failure::{Failures, Rejected};
 use crate::logic::logic;
-use crate::operand::Operand;
+use crate::map::Map;
+use crate::node::{Given, Label, Node};
+use crate::operand::with_number;
 use crate::scaled::{self, Scale, UNSCALED};
-
-/// What a step of an expression came to.
-enum Value<'a> {
-    Borrowed(Column<'a>),
-    Owned(ColumnBuf),
-    /// One row for all.
-    Same(&'a ColumnBuf),
-    Null,
-}
-
-impl Value<'_> {
-    fn valid(&self) -> Option<&[u8]> {
-        match self {
-            Self::Borrowed(column) => column.valid,
-            Self::Owned(column) => column.mask(),
-            Self::Same(_) | Self::Null => None,
-        }
-    }
-
-    fn operand<T: Native>(&self) -> Operand<'_, T> {
-        match self {
-            Self::Borrowed(column) => Operand::Rows(column.fixed()),
-            Self::Owned(column) => Operand::Rows(column.as_column().fixed()),
-            Self::Same(column) => Operand::Same(column.as_column().fixed::<T>()[0]),
-            Self::Null => unreachable!("nulls are dealt with before kernels are called"),
-        }
-    }
-
-    fn views(&self) -> (Operand<'_, u128>, Payloads<'_>) {
-        match self {
-            Self::Borrowed(column) => {
-                let (views, buffers) = column.views();
-                (Operand::Rows(views), buffers)
-            }
-            Self::Owned(column) => {
-                let (views, buffers) = column.as_column().views();
-                (Operand::Rows(views), buffers)
-            }
-            Self::Same(column) => {
-                let (views, buffers) = column.as_column().views();
-                (Operand::Same(views[0]), buffers)
-            }
-            Self::Null => unreachable!("nulls are dealt with before kernels are called"),
-        }
-    }
-}
+use crate::strings::matches;
+use crate::value::{Value, column_of, joined_mask, one_row};
 
 /// Computes columns over one run; scratch goes round between steps.
-struct Evaluator<'a> {
+pub(crate) struct Evaluator<'a, 'r> {
     run: &'a Run,
     scratch: &'a mut Vec<ColumnBuf>,
+    pub(crate) failures: Failures<'r>,
 }
 
-/// Runs `$body` with `$type` bound to the number type that `$physical` stands for.
-macro_rules! with_number {
-    ($physical:expr, $type:ident => $body:expr) => {
-        match $physical {
-            Physical::I8 => {
-                type $type = i8;
-                $body
-            }
-            Physical::I16 => {
-                type $type = i16;
-                $body
-            }
-            Physical::I32 => {
-                type $type = i32;
-                $body
-            }
-            Physical::I64 => {
-                type $type = i64;
-                $body
-            }
-            Physical::U8 => {
-                type $type = u8;
-                $body
-            }
-            Physical::U16 => {
-                type $type = u16;
-                $body
-            }
-            Physical::U32 => {
-                type $type = u32;
-                $body
-            }
-            Physical::U64 => {
-                type $type = u64;
-                $body
-            }
-            Physical::F32 => {
-                type $type = f32;
-                $body
-            }
-            Physical::F64 => {
-                type $type = f64;
-                $body
-            }
-            Physical::I128 => {
-                type $type = i128;
-                $body
-            }
-            Physical::View => unreachable!("strings are not numbers"),
-        }
-    };
-}
-
-pub(crate) use with_number;
-
-impl<'a> Evaluator<'a> {
-    fn rows(&self) -> usize {
+impl<'a> Evaluator<'a, '_> {
+    pub(crate) fn rows(&self) -> usize {
         self.run.len()
     }
 
-    fn take(&mut self, physical: Physical) -> ColumnBuf {
+    pub(crate) fn take(&mut self, physical: Physical) -> ColumnBuf {
         take_spare(self.scratch, physical)
     }
 
-    fn give(&mut self, value: Value<'_>) {
+    pub(crate) fn give(&mut self, value: Value<'_>) {
         if let Value::Owned(column) = value {
             self.scratch.push(column);
         }
@@ -146,7 +50,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, ComputeError> {
+    pub(crate) fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, ComputeError> {
         match node {
             Node::Slot(slot) => Ok(Value::Borrowed(self.run.column(*slot))),
             Node::Constant(column) => Ok(Value::Same(column)),
@@ -154,8 +58,7 @@ impl<'a> Evaluator<'a> {
             Node::Arithmetic { op, on, left, right, scale, label } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(*on, left, right, |evaluator, left, right, out| {
-                    let rows = evaluator.rows();
-                    with_number!(*on, T => compute::<T>(*op, left, right, *scale, rows, out, label))
+                    with_number!(*on, T => evaluator.compute::<T>((*op, *scale), left, right, out, label))
                 })
             }
             Node::Compare { op, on, left, right, scale } => {
@@ -209,17 +112,24 @@ impl<'a> Evaluator<'a> {
                 self.give(input);
                 Ok(Value::Owned(out))
             }
-            Node::Widen { to, input } => {
+            Node::Map { map, input, given } => {
                 let input = self.eval(input)?;
-                self.convert(*to, input, |column, out| widen(column.values, *to, out))
+                self.map(map, input, given.as_ref())
             }
-            Node::DecimalToFloat { scale, input } => {
-                let input = self.eval(input)?;
-                self.convert(Physical::F64, input, |column, out| {
-                    let values = column.fixed::<i128>().iter();
-                    out.refill::<f64>().extend(values.map(|&value| decimal_to_f64(value, *scale)));
+            Node::Match { op, left, right } => {
+                let (left, right) = (self.eval(left)?, self.eval(right)?);
+                self.binary(Physical::U8, left, right, |evaluator, left, right, out| {
+                    let rows = evaluator.rows();
+                    let mask = joined_mask(left, right);
+                    matches(*op, left.views(), right.views(), mask.as_deref(), rows, out.refill());
+                    if let Some(mask) = mask {
+                        out.refill_mask().extend_from_slice(&mask);
+                    }
+                    Ok(())
                 })
             }
+            Node::When { on, branches, otherwise } => self.when(*on, branches, otherwise),
+            Node::Coalesce { on, inputs } => self.coalesce(*on, inputs),
         }
     }
 
@@ -228,7 +138,7 @@ impl<'a> Evaluator<'a> {
         out: Physical,
         left: Value<'a>,
         right: Value<'a>,
-        kernel: impl FnOnce(&Self, &Value<'_>, &Value<'_>, &mut ColumnBuf) -> Result<(), ComputeError>,
+        kernel: impl FnOnce(&mut Self, &Value<'_>, &Value<'_>, &mut ColumnBuf) -> Result<(), ComputeError>,
     ) -> Result<Value<'a>, ComputeError> {
         if matches!(left, Value::Null) || matches!(right, Value::Null) {
             self.give(left);
@@ -242,19 +152,26 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Owned(column))
     }
 
-    fn convert(
-        &mut self,
-        to: Physical,
-        input: Value<'a>,
-        kernel: impl FnOnce(Column<'_>, &mut ColumnBuf),
-    ) -> Result<Value<'a>, ComputeError> {
+    /// Maps each value; nulls stay null.
+    fn map(&mut self, map: &Map, input: Value<'a>, given: Option<&Given>) -> Result<Value<'a>, ComputeError> {
         if matches!(input, Value::Null) {
             return Ok(Value::Null);
         }
         let input = self.spread(input);
-        let mut out = self.take(to);
         let column = column_of(&input);
-        kernel(column, &mut out);
+        let mut out = self.take(map.storage(column.values.physical()));
+        let failed = map.apply(column, self.failures.wanted(column.valid).as_deref(), &mut out);
+        if let (true, Some(given)) = (failed, given) {
+            let mut probe = self.take(out.physical());
+            let probe_cell = std::cell::RefCell::new(&mut probe);
+            self.failures.settle(
+                column.values.len(),
+                column.valid,
+                |row| map.apply(one_row(column, row), None, &mut probe_cell.borrow_mut()),
+                |row| map.error(given, one_row(column, row)),
+            )?;
+            self.scratch.push(probe);
+        }
         if let Some(mask) = column.valid {
             out.refill_mask().extend_from_slice(mask);
         }
@@ -263,7 +180,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A value per row, whatever it was.
-    fn spread(&mut self, value: Value<'a>) -> Value<'a> {
+    pub(crate) fn spread(&mut self, value: Value<'a>) -> Value<'a> {
         match value {
             Value::Same(constant) => {
                 let mut column = self.take(constant.physical());
@@ -278,14 +195,6 @@ impl<'a> Evaluator<'a> {
             }
             other => other,
         }
-    }
-}
-
-fn column_of<'v>(value: &'v Value<'_>) -> Column<'v> {
-    match value {
-        Value::Borrowed(column) => *column,
-        Value::Owned(column) => column.as_column(),
-        Value::Same(_) | Value::Null => unreachable!("values are spread first"),
     }
 }
 
@@ -316,74 +225,122 @@ fn compare_scaled(
     }
 }
 
-/// Arithmetic on operands in different units; both are stored as `T`.
+/// Arithmetic on operands in different units; both are stored as `T`. Whether some row has no result.
 fn arithmetic_scaled<T: Number>(
     op: BinaryOp,
     (left, right): (&Value<'_>, &Value<'_>),
     scale: Scale,
-    valid: Option<&[u8]>,
     rows: usize,
     out: &mut ColumnBuf,
-) -> Result<(), usize> {
+) -> bool {
     match T::PHYSICAL {
         Physical::I64 => {
-            scaled::arithmetic::<i64>(op, left.operand(), right.operand(), scale, valid, rows, out.refill())
+            scaled::arithmetic::<i64>(op, left.operand(), right.operand(), scale, rows, out.refill())
         }
-        _ => {
-            scaled::arithmetic::<i128>(op, left.operand(), right.operand(), scale, valid, rows, out.refill())
-        }
+        _ => scaled::arithmetic::<i128>(op, left.operand(), right.operand(), scale, rows, out.refill()),
     }
 }
 
-fn compute<T: Number>(
+/// Whether that row of it has no result.
+fn fails_scaled<T: Number>(
     op: BinaryOp,
-    left: &Value<'_>,
-    right: &Value<'_>,
+    (left, right): (&Value<'_>, &Value<'_>),
     scale: Scale,
-    rows: usize,
-    out: &mut ColumnBuf,
-    label: &Label,
-) -> Result<(), ComputeError> {
-    let (a, b) = (left.operand::<T>(), right.operand::<T>());
-    let joined: Option<Vec<u8>> = match (left.valid(), right.valid()) {
-        (Some(left), Some(right)) => Some(left.iter().zip(right).map(|(left, right)| left & right).collect()),
-        _ => None,
-    };
-    let valid = joined.as_deref().or(left.valid()).or(right.valid());
-    let computed = if scale == UNSCALED {
-        arithmetic(op, a, b, valid, rows, out.refill())
-    } else {
-        arithmetic_scaled::<T>(op, (left, right), scale, valid, rows, out)
-    };
-    if let Err(row) = computed {
-        let (a, b) = (a.at(row), b.at(row));
-        let values = format!("{a:?} {} {b:?}", op.symbol());
-        let expression = label.text.clone();
-        let divided = matches!(op, BinaryOp::FloorDivide | BinaryOp::Modulo) && T::is_forbidden_divisor(b);
-        return Err(if divided {
-            ComputeError::DivisionByZero { expression, values }
+    row: usize,
+) -> bool {
+    match T::PHYSICAL {
+        Physical::I64 => {
+            scaled::apply::<i64>(op, left.operand().at(row), right.operand().at(row), scale).is_none()
+        }
+        _ => scaled::apply::<i128>(op, left.operand().at(row), right.operand().at(row), scale).is_none(),
+    }
+}
+
+impl Evaluator<'_, '_> {
+    fn compute<T: Number>(
+        &mut self,
+        (op, scale): (BinaryOp, Scale),
+        left: &Value<'_>,
+        right: &Value<'_>,
+        out: &mut ColumnBuf,
+        label: &Label,
+    ) -> Result<(), ComputeError> {
+        let rows = self.rows();
+        let (a, b) = (left.operand::<T>(), right.operand::<T>());
+        let valid = joined_mask(left, right);
+        let failed = if scale == UNSCALED {
+            arithmetic(op, a, b, rows, out.refill())
         } else {
-            ComputeError::Overflow { expression, type_name: label.type_name.clone(), values }
-        });
+            arithmetic_scaled::<T>(op, (left, right), scale, rows, out)
+        };
+        if failed {
+            let error = |row| {
+                let (a, b) = (a.at(row), b.at(row));
+                let values = format!("{a:?} {} {b:?}", op.symbol());
+                let expression = label.text.clone();
+                if matches!(op, BinaryOp::FloorDivide | BinaryOp::Modulo) && T::is_forbidden_divisor(b) {
+                    ComputeError::DivisionByZero { expression, values }
+                } else {
+                    ComputeError::Overflow { expression, type_name: label.type_name.clone(), values }
+                }
+            };
+            let fails = |row| {
+                if scale == UNSCALED {
+                    fails(op, a.at(row), b.at(row))
+                } else {
+                    fails_scaled::<T>(op, (left, right), scale, row)
+                }
+            };
+            self.failures.settle(rows, valid.as_deref(), fails, error)?;
+        }
+        if let Some(mask) = valid {
+            out.refill_mask().extend_from_slice(&mask);
+        }
+        Ok(())
     }
-    if let Some(mask) = valid {
-        out.refill_mask().extend_from_slice(mask);
-    }
-    Ok(())
 }
 
 impl Expression {
     /// Computes the column for every row that is left in the run.
     pub fn evaluate(&self, run: &mut Run) -> Result<ColumnBuf, ComputeError> {
+        self.evaluate_with(run, Failures::strict())
+    }
+
+    /// Computes the column for every row that is left in the run. A row that fails is null, and is added to
+    /// `rejected` with what it failed with.
+    ///
+    /// `rejected` stays in ascending order, with each row once: rows that another expression has rejected before keep
+    /// their error and are null here as well. So the column may hold nulls even where [`Expression::nullable`] says
+    /// that it does not; whoever rejects rows drops them before anybody reads them.
+    pub fn evaluate_lenient(&self, run: &mut Run, rejected: &mut Vec<Rejected>) -> ColumnBuf {
+        let failures = Failures::lenient(rejected, run.len());
+        let mut column = self.evaluate_with(run, failures).expect("F1: rejected rows fail nothing");
+        if !rejected.is_empty() {
+            rejected.sort_unstable_by_key(|rejected| rejected.row);
+            let mut good = vec![true; run.len()];
+            for Rejected { row, .. } in &*rejected {
+                good[*row as usize] = false;
+            }
+            column.mask_out(|row| !good[row]);
+        }
+        column
+    }
+
+    fn evaluate_with(&self, run: &mut Run, failures: Failures<'_>) -> Result<ColumnBuf, ComputeError> {
         run.ready(self.slots());
         let mut scratch = run.take_scratch();
-        let column = self.evaluate_beside(run, &mut scratch);
+        let column = self.evaluate_beside(run, &mut scratch, failures);
         run.return_scratch(scratch);
         column
     }
 
-    fn evaluate_beside(&self, run: &Run, scratch: &mut Vec<ColumnBuf>) -> Result<ColumnBuf, ComputeError> {
-        let mut evaluator = Evaluator { run, scratch };
+    fn evaluate_beside(
+        &self,
+        run: &Run,
+        scratch: &mut Vec<ColumnBuf>,
+        failures: Failures<'_>,
+    ) -> Result<ColumnBuf, ComputeError> {
+        let mut evaluator = Evaluator { run, scratch, failures };
         let value = evaluator.eval(&self.root)?;
         Ok(match value {
             Value::Owned(column) => column,

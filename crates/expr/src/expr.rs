@@ -3,11 +3,12 @@
 //! E1. No tree is deeper than [`MAX_DEPTH`] or has more than [`MAX_NODES`] nodes, counted as often as
 //!     they occur: the constructors refuse it, so that everything else may walk a tree by recursion.
 
-use std::fmt;
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use penstock_types::PlanError;
 
+use crate::function::Function;
 use crate::literal::Literal;
 
 /// Deepest nesting of an expression.
@@ -117,6 +118,12 @@ pub enum Kind {
     Unary(UnaryOp, Expr),
     /// An expression under another name.
     Alias(Expr, String),
+    /// An expression as another type.
+    Cast(Expr, DataType),
+    /// The value beside the first condition that holds; otherwise the last, or null.
+    When(Vec<(Expr, Expr)>, Option<Expr>),
+    /// A function of as many expressions as it takes.
+    Call(Function, Vec<Expr>),
 }
 
 /// An immutable expression; clones share the tree.
@@ -169,6 +176,45 @@ impl Expr {
         Self::new(Kind::Alias(self, name.into()), depth, nodes)
     }
 
+    /// The same values as another type.
+    pub fn cast(self, data_type: DataType) -> Result<Self, PlanError> {
+        let (depth, nodes) = (self.depth, self.nodes);
+        Self::new(Kind::Cast(self, data_type), depth, nodes)
+    }
+
+    /// The value of the first pair whose condition holds; `otherwise`, or null, where none does.
+    pub fn when(branches: Vec<(Self, Self)>, otherwise: Option<Self>) -> Result<Self, PlanError> {
+        if branches.is_empty() {
+            return Err(PlanError::Invalid("when() needs a condition and a value".to_owned()));
+        }
+        let parts = branches.iter().flat_map(|(condition, value)| [condition, value]).chain(&otherwise);
+        let (depth, nodes) = Self::below(parts);
+        Self::new(Kind::When(branches, otherwise), depth, nodes)
+    }
+
+    /// `function` of these expressions.
+    pub fn call(function: Function, inputs: Vec<Self>) -> Result<Self, PlanError> {
+        let arity = function.arity();
+        if !arity.contains(&inputs.len()) {
+            return Err(PlanError::Invalid(format!(
+                "{} takes {}{} expressions, not {}",
+                function.name(),
+                if arity.start() == arity.end() { "" } else { "at least " },
+                arity.start(),
+                inputs.len()
+            )));
+        }
+        let (depth, nodes) = Self::below(&inputs);
+        Self::new(Kind::Call(function, inputs), depth, nodes)
+    }
+
+    /// The depth and the number of nodes of what stands below a node.
+    fn below<'a>(parts: impl IntoIterator<Item = &'a Self>) -> (u16, u32) {
+        parts.into_iter().fold((0, 0), |(depth, nodes): (u16, u32), part| {
+            (depth.max(part.depth), nodes.saturating_add(part.nodes))
+        })
+    }
+
     /// What stands at the root.
     pub fn kind(&self) -> &Kind {
         &self.kind
@@ -189,39 +235,6 @@ impl Expr {
             Kind::Column(name) => Some(name),
             Kind::Alias(inner, _) => inner.as_column(),
             _ => None,
-        }
-    }
-
-    fn write_operand(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind() {
-            Kind::Binary(..) => write!(f, "({self})"),
-            _ => write!(f, "{self}"),
-        }
-    }
-}
-
-impl fmt::Display for Expr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind() {
-            Kind::Column(name) => write!(f, "col({name:?})"),
-            Kind::Literal(value) => write!(f, "{value}"),
-            Kind::Binary(op, left, right) => {
-                left.write_operand(f)?;
-                write!(f, " {} ", op.symbol())?;
-                right.write_operand(f)
-            }
-            Kind::Unary(op @ (UnaryOp::Negate | UnaryOp::Not), input) => {
-                f.write_str(op.symbol())?;
-                input.write_operand(f)
-            }
-            Kind::Unary(op, input) => {
-                input.write_operand(f)?;
-                write!(f, ".{}()", op.symbol())
-            }
-            Kind::Alias(input, name) => {
-                input.write_operand(f)?;
-                write!(f, ".alias({name:?})")
-            }
         }
     }
 }

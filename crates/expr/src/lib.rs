@@ -4,27 +4,48 @@
 //! schema, settles every type and gives an [`Expression`] that computes whole columns with one
 //! tight loop per operator, and no dispatch per row.
 //!
-//! - [`expr`], [`literal`], [`postfix`]: the tree, its literals, its serialised form
+//! - [`expr`], [`function`], [`literal`], [`postfix`]: the tree, its functions and literals, its serialised form
 //! - [`compile`]: names to slots, types settled, conversions put in
 //! - [`evaluate`], [`selection`]: a compiled expression over a run, as a column or as the rows that pass
-//! - [`arithmetic`], [`comparison`], [`logic`], [`conversion`]: the kernels
+//! - [`failure`]: rows that have no result
+//! - [`arithmetic`], [`comparison`], [`logic`], [`conversion`] and the private modules beside them: the kernels
 
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+mod blend;
+mod calendar;
+mod cast_type;
+mod choice;
 pub mod comparison;
 pub mod compile;
 pub mod conversion;
+mod display;
 pub mod evaluate;
 pub mod expr;
+pub mod failure;
+mod format;
+pub mod function;
 pub mod literal;
 pub mod logic;
+mod map;
+mod node;
 mod operand;
+mod parse;
 pub mod postfix;
+mod reciprocal;
+mod rounding;
 mod scaled;
 pub mod selection;
+mod strings;
+mod text;
 mod typing;
+mod value;
+mod zone;
 
+pub use cast_type::read_type;
 pub use compile::{Expression, Scope, compile};
 pub use expr::{BinaryOp, Expr, MAX_DEPTH, MAX_NODES, UnaryOp};
+pub use failure::Rejected;
+pub use function::Function;
 pub use literal::Literal;

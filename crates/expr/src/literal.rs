@@ -7,6 +7,8 @@ use arrow_schema::{DataType, TimeUnit};
 use penstock_types::Tick;
 use serde::{Deserialize, Serialize};
 
+use crate::format::{write_date, write_decimal};
+
 /// A value written into an expression.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -151,28 +153,16 @@ const DAY_MICROS: i64 = 86_400_000_000;
 
 /// `value / 10^scale`, written out.
 fn decimal_text(value: i128, scale: i8) -> String {
-    let sign = if value < 0 { "-" } else { "" };
-    let places = usize::from(scale.max(0).unsigned_abs());
-    let zeros = "0".repeat(usize::from(scale.min(0).unsigned_abs()));
-    let digits = format!("{:0>width$}", value.unsigned_abs(), width = places + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - places);
-    let point = if places > 0 { "." } else { "" };
-    format!("{sign}{whole}{zeros}{point}{fraction}")
+    let mut text = String::new();
+    write_decimal(&mut text, value, scale).expect("a string takes all that is written");
+    text
 }
 
 /// A day since the epoch in the Gregorian calendar.
 fn date_text(days: i64) -> String {
-    // Years are counted from March, so that the leap day is the last of its year; 719,468 days lie
-    // between 0000-03-01 and the epoch, and 146,097 in every 400 years.
-    let since_march = i128::from(days) + 719_468;
-    let (era, day_of_era) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + i128::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let mut text = String::new();
+    write_date(&mut text, days).expect("a string takes all that is written");
+    text
 }
 
 #[cfg(test)]

@@ -38,3 +38,81 @@ pub fn zip<T: Copy, U>(
         (Operand::Same(left), Operand::Same(right)) => out.extend((0..rows).map(|_| f(left, right))),
     }
 }
+
+/// Whether `f` of both sides holds for some row.
+#[inline]
+pub fn any_row<T: Copy>(
+    left: Operand<'_, T>,
+    right: Operand<'_, T>,
+    rows: usize,
+    f: impl Fn(T, T) -> bool,
+) -> bool {
+    // Without a way out, so that the compiler can vectorise it.
+    match (left, right) {
+        (Operand::Rows(left), Operand::Rows(right)) => {
+            left.iter().zip(right).fold(false, |any, (&left, &right)| any | f(left, right))
+        }
+        (Operand::Rows(left), Operand::Same(right)) => {
+            left.iter().fold(false, |any, &left| any | f(left, right))
+        }
+        (Operand::Same(left), Operand::Rows(right)) => {
+            right.iter().fold(false, |any, &right| any | f(left, right))
+        }
+        (Operand::Same(left), Operand::Same(right)) => rows > 0 && f(left, right),
+    }
+}
+
+/// Runs `$body` with `$type` bound to the number type that `$physical` stands for.
+macro_rules! with_number {
+    ($physical:expr, $type:ident => $body:expr) => {
+        match $physical {
+            Physical::I8 => {
+                type $type = i8;
+                $body
+            }
+            Physical::I16 => {
+                type $type = i16;
+                $body
+            }
+            Physical::I32 => {
+                type $type = i32;
+                $body
+            }
+            Physical::I64 => {
+                type $type = i64;
+                $body
+            }
+            Physical::U8 => {
+                type $type = u8;
+                $body
+            }
+            Physical::U16 => {
+                type $type = u16;
+                $body
+            }
+            Physical::U32 => {
+                type $type = u32;
+                $body
+            }
+            Physical::U64 => {
+                type $type = u64;
+                $body
+            }
+            Physical::F32 => {
+                type $type = f32;
+                $body
+            }
+            Physical::F64 => {
+                type $type = f64;
+                $body
+            }
+            Physical::I128 => {
+                type $type = i128;
+                $body
+            }
+            Physical::View => unreachable!("strings are not numbers"),
+        }
+    };
+}
+
+pub(crate) use with_number;

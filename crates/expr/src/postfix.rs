@@ -3,10 +3,13 @@
 //! A list does not nest, so neither the depth limit of a JSON reader nor the stack of whoever reads
 //! hostile text sets a bound; the bound is E1, checked while the tree is put together again.
 
+use penstock_types::TypeName;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::cast_type::read_type;
 use crate::expr::{BinaryOp, Expr, Kind, UnaryOp};
+use crate::function::Function;
 use crate::literal::Literal;
 
 #[derive(Serialize, Deserialize)]
@@ -17,6 +20,16 @@ enum Token {
     Binary(String),
     Unary(String),
     Alias(String),
+    Cast(String),
+    /// So many pairs of a condition and a value, and what stands behind them.
+    When {
+        branches: usize,
+        otherwise: bool,
+    },
+    Function {
+        name: String,
+        inputs: usize,
+    },
 }
 
 fn write(expr: &Expr, tokens: &mut Vec<Token>) {
@@ -36,26 +49,64 @@ fn write(expr: &Expr, tokens: &mut Vec<Token>) {
             write(input, tokens);
             tokens.push(Token::Alias(name.clone()));
         }
+        Kind::Cast(input, data_type) => {
+            write(input, tokens);
+            tokens.push(Token::Cast(TypeName(data_type).to_string()));
+        }
+        Kind::When(branches, otherwise) => {
+            for (condition, value) in branches {
+                write(condition, tokens);
+                write(value, tokens);
+            }
+            if let Some(otherwise) = otherwise {
+                write(otherwise, tokens);
+            }
+            tokens.push(Token::When { branches: branches.len(), otherwise: otherwise.is_some() });
+        }
+        Kind::Call(function, inputs) => {
+            for input in inputs {
+                write(input, tokens);
+            }
+            tokens.push(Token::Function { name: function.name().to_owned(), inputs: inputs.len() });
+        }
     }
 }
 
 fn read(tokens: Vec<Token>) -> Result<Expr, String> {
     let mut stack: Vec<Expr> = Vec::new();
     for token in tokens {
-        let mut pop = || stack.pop().ok_or("an operator has too few operands");
+        let mut take = |count: usize| {
+            let rest = stack.len().checked_sub(count).ok_or("an operator has too few operands")?;
+            Ok::<_, String>(stack.split_off(rest).into_iter())
+        };
+        let one = |mut taken: std::vec::IntoIter<Expr>| taken.next().expect("as many as were asked for");
         let expr = match token {
             Token::Column(name) => Ok(Expr::column(name)),
             Token::Literal(value) => Ok(Expr::literal(value)),
             Token::Binary(symbol) => {
                 let op = BinaryOp::from_symbol(&symbol).ok_or(format!("unknown operator {symbol:?}"))?;
-                let right = pop()?;
-                pop()?.binary(op, right)
+                let right = one(take(1)?);
+                one(take(1)?).binary(op, right)
             }
             Token::Unary(symbol) => {
                 let op = UnaryOp::from_symbol(&symbol).ok_or(format!("unknown operator {symbol:?}"))?;
-                pop()?.unary(op)
+                one(take(1)?).unary(op)
             }
-            Token::Alias(name) => pop()?.alias(name),
+            Token::Alias(name) => one(take(1)?).alias(name),
+            Token::Cast(name) => match read_type(&name) {
+                Ok(data_type) => one(take(1)?).cast(data_type),
+                Err(error) => Err(error),
+            },
+            Token::When { branches, otherwise } => {
+                let otherwise = if otherwise { take(1)?.next() } else { None };
+                let parts = take(branches.saturating_mul(2))?.collect::<Vec<_>>();
+                let pairs = parts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+                Expr::when(pairs.collect(), otherwise)
+            }
+            Token::Function { name, inputs } => match Function::from_name(&name) {
+                Ok(function) => Expr::call(function, take(inputs)?.collect()),
+                Err(error) => Err(error),
+            },
         };
         stack.push(expr.map_err(|error| error.to_string())?);
     }

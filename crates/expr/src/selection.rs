@@ -7,9 +7,11 @@ use penstock_memory::{Column, ColumnBuf, Physical, Run};
 use penstock_types::ComputeError;
 
 use crate::comparison::Ordered;
-use crate::compile::{Expression, Node};
-use crate::evaluate::with_number;
+use crate::compile::Expression;
 use crate::expr::BinaryOp;
+use crate::failure::Rejected;
+use crate::node::Node;
+use crate::operand::with_number;
 use crate::scaled::UNSCALED;
 
 /// Rows that are looked at together; a power of two.
@@ -83,6 +85,14 @@ impl Expression {
         select_true(holds.as_column(), rows);
         run.give_back(holds);
         Ok(())
+    }
+
+    /// Appends the numbers of the rows for which this predicate is true. A row that fails is not selected, and is
+    /// added to `rejected`, as [`Expression::evaluate_lenient`] does.
+    pub fn select_lenient(&self, run: &mut Run, rows: &mut Vec<u32>, rejected: &mut Vec<Rejected>) {
+        let holds = self.evaluate_lenient(run, rejected);
+        select_true(holds.as_column(), rows);
+        run.give_back(holds);
     }
 }
 

@@ -97,3 +97,46 @@ pub(crate) fn finer(left: TimeUnit, right: TimeUnit) -> TimeUnit {
 pub(crate) fn units_in(from: TimeUnit, to: TimeUnit) -> i128 {
     1000_i128.pow(fineness(to) - fineness(from))
 }
+
+/// The least and the largest whole number that a column of this type holds; `None` when it does not count.
+pub(crate) fn whole_range(data_type: &DataType) -> Option<(i128, i128)> {
+    use DataType::{Boolean, Date32, Date64, Duration, Time32, Time64, Timestamp};
+    if let Some((signed, bits)) = integer(data_type) {
+        return Some(if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) });
+    }
+    match data_type {
+        Boolean => Some((0, 1)),
+        Date32 => Some((i32::MIN.into(), i32::MAX.into())),
+        Date64 | Timestamp(..) | Duration(_) => Some((i64::MIN.into(), i64::MAX.into())),
+        Time32(_) | Time64(_) => per_day(data_type).map(|units| (0, i128::from(units) - 1)),
+        _ => None,
+    }
+}
+
+/// The same for a column as it comes in: a time of day may lie beyond the day.
+pub(crate) fn stored_range(data_type: &DataType) -> Option<(i128, i128)> {
+    match data_type {
+        DataType::Time32(_) => Some((i32::MIN.into(), i32::MAX.into())),
+        DataType::Time64(_) => Some((i64::MIN.into(), i64::MAX.into())),
+        other => whole_range(other),
+    }
+}
+
+/// The unit of a type that counts time; a `date32` counts days, of which there is no smaller unit to speak.
+pub(crate) fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
+    use DataType::{Date32, Date64, Duration, Time32, Time64, Timestamp};
+    match data_type {
+        Timestamp(unit, _) | Duration(unit) | Time32(unit) | Time64(unit) => Some(*unit),
+        Date32 => Some(TimeUnit::Second),
+        Date64 => Some(TimeUnit::Millisecond),
+        _ => None,
+    }
+}
+
+/// How many of its units make a day.
+pub(crate) fn per_day(data_type: &DataType) -> Option<i64> {
+    if *data_type == DataType::Date32 {
+        return Some(1);
+    }
+    unit_of(data_type).map(|unit| 86_400 * units_in(TimeUnit::Second, unit) as i64)
+}

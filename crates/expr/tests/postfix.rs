@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+use arrow_schema::{DataType, TimeUnit};
 use penstock_expr::expr::Kind;
-use penstock_expr::{BinaryOp, Expr, Literal, MAX_DEPTH, UnaryOp};
+use penstock_expr::{BinaryOp, Expr, Function, Literal, MAX_DEPTH, UnaryOp};
 use proptest::prelude::*;
 
 fn any_literal() -> impl Strategy<Value = Literal> {
@@ -47,9 +48,31 @@ fn any_expr() -> impl Strategy<Value = Expr> {
         prop_oneof![
             3 => (binary, inner.clone(), inner.clone()).prop_map(|(op, left, right)| left.binary(op, right).unwrap()),
             1 => (prop::sample::select(unary.to_vec()), inner.clone()).prop_map(|(op, input)| input.unary(op).unwrap()),
-            1 => (inner, any::<String>()).prop_map(|(input, name)| input.alias(name).unwrap()),
+            1 => (inner.clone(), any::<String>()).prop_map(|(input, name)| input.alias(name).unwrap()),
+            1 => (inner.clone(), any_type()).prop_map(|(input, data_type)| input.cast(data_type).unwrap()),
+            1 => (prop::collection::vec((inner.clone(), inner.clone()), 1..3), prop::option::of(inner.clone()))
+                .prop_map(|(branches, otherwise)| Expr::when(branches, otherwise).unwrap()),
+            2 => (prop::sample::select(Function::names().collect::<Vec<_>>()), prop::collection::vec(inner, 2)).prop_map(|(name, mut inputs)| {
+                let function = Function::from_name(name).unwrap();
+                inputs.truncate(*function.arity().start());
+                Expr::call(function, inputs).unwrap()
+            }),
         ]
     })
+}
+
+fn any_type() -> impl Strategy<Value = DataType> {
+    prop::sample::select(vec![
+        DataType::Boolean,
+        DataType::Int64,
+        DataType::Float32,
+        DataType::Utf8,
+        DataType::Date32,
+        DataType::Decimal128(38, -3),
+        DataType::Duration(TimeUnit::Nanosecond),
+        DataType::Time64(TimeUnit::Nanosecond),
+        DataType::Timestamp(TimeUnit::Millisecond, Some("Europe/Berlin".into())),
+    ])
 }
 
 fn again(expr: &Expr) -> Expr {
@@ -80,14 +103,21 @@ proptest! {
     #[test]
     fn tokens_in_any_order_never_panic(tokens in prop::collection::vec(prop::sample::select(vec![
         "{\"column\":\"a\"}", "{\"literal\":{\"int\":\"1\"}}", "{\"literal\":\"null\"}", "{\"binary\":\"+\"}", "{\"unary\":\"-\"}",
-        "{\"alias\":\"b\"}", "{\"binary\":\"**\"}",
+        "{\"alias\":\"b\"}", "{\"binary\":\"**\"}", "{\"cast\":\"int8\"}", "{\"cast\":\"int9\"}",
+        "{\"when\":{\"branches\":1,\"otherwise\":false}}", "{\"when\":{\"branches\":1,\"otherwise\":true}}",
+        "{\"function\":{\"name\":\"coalesce\",\"inputs\":2}}", "{\"function\":{\"name\":\"abs\",\"inputs\":2}}",
     ]), 0..12)) {
         let text = format!("[{}]", tokens.join(","));
         let mut height = 0_i32;
         let mut good = true;
         for token in &tokens {
-            let (taken, given) = if token.contains("binary") { (2, 1) } else if token.contains("unary") || token.contains("alias") { (1, 1) } else { (0, 1) };
-            good &= height >= taken && !token.contains("**");
+            let (taken, given) = match *token {
+                token if token.contains("true") => (3, 1),
+                token if ["binary", "when", "function"].iter().any(|kind| token.contains(kind)) => (2, 1),
+                token if ["unary", "alias", "cast"].iter().any(|kind| token.contains(kind)) => (1, 1),
+                _ => (0, 1),
+            };
+            good &= height >= taken && !["**", "int9", "abs"].iter().any(|bad| token.contains(bad));
             height += given - taken;
         }
         good &= height == 1;
@@ -111,10 +141,36 @@ fn nonsense_is_refused_with_a_reason() {
         (r#"[{"literal":{"float":"one"}}]"#, "not a number"),
         (r#"[{"literal":{"decimal":{"value":"1","scale":300}}}]"#, "300"),
         (r#"[{"literal":{"list":[]}}]"#, "unknown variant"),
+        (r#"[{"column":"a"},{"cast":"in64"}]"#, "(did you mean \"int64\"?)"),
+        (r#"[{"cast":"int64"}]"#, "too few operands"),
+        (r#"[{"column":"a"},{"cast":7}]"#, "expected a string"),
+        (r#"[{"column":"a"},{"when":{"branches":0,"otherwise":true}}]"#, "needs a condition"),
+        (
+            r#"[{"column":"a"},{"when":{"branches":18446744073709551615,"otherwise":false}}]"#,
+            "too few operands",
+        ),
+        (r#"[{"column":"a"},{"when":{"branches":-1,"otherwise":false}}]"#, "-1"),
+        (r#"[{"column":"a"},{"column":"b"},{"when":{"branches":1}}]"#, "missing field"),
+        (
+            r#"[{"column":"a"},{"function":{"name":"str.lenght","inputs":1}}]"#,
+            "(did you mean \"str.length\"?)",
+        ),
+        (r#"[{"function":{"name":"coalesce","inputs":0}}]"#, "at least 1"),
+        (r#"[{"column":"a"},{"function":{"name":"str.contains","inputs":1}}]"#, "takes 2 expressions, not 1"),
+        (r#"[{"function":{"name":"coalesce","inputs":18446744073709551615}}]"#, "too few operands"),
     ] {
         let error = serde_json::from_str::<Expr>(text).unwrap_err().to_string();
         assert!(error.contains(reason), "{text}: {error}");
     }
+}
+
+/// What earlier versions have written.
+#[test]
+fn old_text_still_reads() {
+    let text = r#"[{"column":"a"},{"literal":{"int":"1"}},{"binary":"+"},{"unary":"-"},{"unary":"is_null"},{"alias":"b"}]"#;
+    let expr: Expr = serde_json::from_str(text).unwrap();
+    assert_eq!(expr.to_string(), "-(col(\"a\") + 1).is_null().alias(\"b\")");
+    assert_eq!(serde_json::to_string(&expr).unwrap(), text);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Expressions and aggregates.
 
 use penstock_engine::Aggregate as PlanAggregate;
-use penstock_expr::{BinaryOp, Expr as Tree, UnaryOp};
+use penstock_expr::{BinaryOp, Expr as Tree, Function, UnaryOp, read_type};
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::closest;
 use pyo3::exceptions::PyValueError;
@@ -44,6 +44,33 @@ impl Expr {
 
     fn alias(&self, py: Python<'_>, name: &str) -> PyResult<Self> {
         Ok(Self { tree: self.tree.clone().alias(name).map_err(|error| plan_error(py, error))? })
+    }
+
+    fn cast(&self, py: Python<'_>, type_name: &str) -> PyResult<Self> {
+        let tree = read_type(type_name).and_then(|data_type| self.tree.clone().cast(data_type));
+        Ok(Self { tree: tree.map_err(|error| plan_error(py, error))? })
+    }
+
+    /// Pairs of a condition and a value, and the value where no condition holds.
+    #[staticmethod]
+    #[pyo3(signature = (branches, otherwise))]
+    fn when(
+        py: Python<'_>,
+        branches: Vec<(Py<Self>, Py<Self>)>,
+        otherwise: Option<Py<Self>>,
+    ) -> PyResult<Self> {
+        let tree = |expr: &Py<Self>| expr.get().tree.clone();
+        let branches = branches.iter().map(|(condition, value)| (tree(condition), tree(value))).collect();
+        let made = Tree::when(branches, otherwise.as_ref().map(tree));
+        Ok(Self { tree: made.map_err(|error| plan_error(py, error))? })
+    }
+
+    /// The function of that name.
+    #[staticmethod]
+    fn call(py: Python<'_>, name: &str, inputs: Vec<Py<Self>>) -> PyResult<Self> {
+        let inputs = inputs.iter().map(|input| input.get().tree.clone()).collect();
+        let made = Function::from_name(name).and_then(|function| Tree::call(function, inputs));
+        Ok(Self { tree: made.map_err(|error| plan_error(py, error))? })
     }
 
     fn output_name(&self) -> String {

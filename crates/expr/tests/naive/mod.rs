@@ -526,6 +526,7 @@ fn side(expr: &Expr, columns: &[Named]) -> Result<Side, Mismatch> {
             };
             Side { answer: binary(*op, left, right)?, literal: None }
         }
+        Kind::Cast(..) | Kind::When(..) | Kind::Call(..) => unreachable!("the model knows operators only"),
     })
 }
 

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use penstock_expr::{BinaryOp, Expr, Expression, Literal, Scope, UnaryOp, compile};
+use penstock_expr::{BinaryOp, Expr, Expression, Function, Literal, Rejected, Scope, UnaryOp, compile};
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Physical, Run, Values};
 use penstock_types::{ComputeError, PlanError};
@@ -17,6 +17,14 @@ pub fn col(name: &str) -> Expr {
 
 pub fn int(value: i128) -> Expr {
     Expr::literal(Literal::Int(value))
+}
+
+pub fn text(value: &str) -> Expr {
+    Expr::literal(Literal::String(value.to_owned()))
+}
+
+pub fn call(function: Function, inputs: &[Expr]) -> Expr {
+    Expr::call(function, inputs.to_vec()).unwrap()
 }
 
 /// A column as a run holds it. What stands under a null is nonsense, as it may be.
@@ -115,6 +123,15 @@ impl Table {
 
     pub fn compile(&self, expr: &Expr) -> Result<Expression, PlanError> {
         compile(expr, Scope { schema: &self.schema, slots: &self.slots })
+    }
+
+    /// The rows of an expression that may reject some.
+    pub fn evaluate_lenient(&mut self, expr: &Expr, rejected: &mut Vec<Rejected>) -> Vec<Option<Value>> {
+        let compiled = self.compile(expr).unwrap();
+        let column = compiled.evaluate_lenient(&mut self.run, rejected);
+        let rows = read(column.as_column());
+        self.run.give_back(column);
+        rows
     }
 
     pub fn evaluate(&mut self, expr: &Expr) -> Result<Vec<Option<Value>>, ComputeError> {

@@ -1,0 +1,72 @@
+//! The types that an expression can be cast to, by name.
+
+use arrow_schema::DataType;
+use penstock_memory::Physical;
+use penstock_types::{PlanError, closest, parse_type};
+
+/// Type names that are worth suggesting.
+const NAMES: [&str; 25] = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "string",
+    "binary",
+    "date32",
+    "date64",
+    "timestamp[s]",
+    "timestamp[ms]",
+    "timestamp[us]",
+    "timestamp[ns]",
+    "duration[s]",
+    "duration[ms]",
+    "duration[us]",
+    "duration[ns]",
+    "decimal128(10, 2)",
+    "time64[us]",
+];
+
+/// The type of that name, when the engine computes with it.
+pub fn read_type(name: &str) -> Result<DataType, PlanError> {
+    let Some(data_type) = parse_type(name) else {
+        let hint = closest(name, NAMES).map_or_else(
+            || format!("; some types are: {}", NAMES.join(", ")),
+            |near| format!(" (did you mean \"{near}\"?)"),
+        );
+        return Err(PlanError::Invalid(format!("cast(): there is no type \"{name}\"{hint}")));
+    };
+    if Physical::of(&data_type).is_none() || matches!(data_type, DataType::Dictionary(..)) {
+        return Err(PlanError::Invalid(format!("cast(): expressions are never of type \"{name}\"")));
+    }
+    Ok(data_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_or_answered_with_the_closest() {
+        for name in NAMES {
+            assert!(read_type(name).is_ok(), "{name}");
+        }
+        for (name, part) in [
+            ("in64", "(did you mean \"int64\"?)"),
+            ("timestamp[mss]", "(did you mean \"timestamp[ms]\"?)"),
+            ("", "some types are: bool"),
+            ("null", "never of type \"null\""),
+            ("float16", "never of type"),
+            ("dictionary<values=string, indices=int8>", "never of type"),
+        ] {
+            let error = read_type(name).unwrap_err().to_string();
+            assert!(error.contains(part), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Conversions that a user asks for, as chains of maps.
+//!
+//! Nothing wraps and nothing becomes null on the way: a value that the type has no room for is an error. What a
+//! type has no digits for is cut off: towards zero for numbers and durations, towards the past for times.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, TimeUnit};
+use penstock_memory::Physical;
+use penstock_types::{PlanError, TypeName};
+
+use crate::compile::constant::constant;
+use crate::compile::{Typed, label, physical};
+use crate::conversion::Rounding;
+use crate::expr::Expr;
+use crate::literal::Literal;
+use crate::map::Map;
+use crate::node::{Label, Node};
+use crate::typing::{
+    finer, integer, is_binary, is_float, is_string, per_day, stored_range, unit_of, units_in, whole_range,
+};
+use crate::zone::Zone;
+
+/// `input` as `to`.
+pub(crate) fn cast(expr: &Expr, input: Typed, to: &DataType) -> Result<Typed, PlanError> {
+    let Typed { node, data_type: from, nullable, literal } = input;
+    let typed = |node| Ok(Typed { node, data_type: to.clone(), nullable, literal: None });
+    let stored_alike = from == *to || is_string(&from) && is_string(to) || is_binary(&from) && is_binary(to);
+    if stored_alike || from == DataType::Null {
+        return typed(node);
+    }
+    if let Some(node) = literal.as_ref().filter(|value| is_exact(value)).and_then(|value| constant(value, to))
+    {
+        return typed(node);
+    }
+    let chain = Chain { node, label: label(expr, to), now: from };
+    typed(chain.to(expr, to)?)
+}
+
+/// Whether a constant of another type is what a cast of the literal would give.
+fn is_exact(literal: &Literal) -> bool {
+    // Floats are rounded to float32 beside a column, and checked in a cast.
+    !matches!(literal, Literal::Float(_) | Literal::Decimal { .. })
+}
+
+/// The maps so far, and the type of what they have come to.
+pub(crate) struct Chain {
+    pub(crate) node: Node,
+    pub(crate) label: Arc<Label>,
+    pub(crate) now: DataType,
+}
+
+impl Chain {
+    fn map(self, map: Map) -> Self {
+        Self { node: Node::map(map, self.node), ..self }
+    }
+
+    fn checked(self, map: Map) -> Self {
+        Self { node: Node::checked(map, self.node, &self.label, &self.now), ..self }
+    }
+
+    fn divided(self, factor: i128, rounding: Rounding, now: DataType) -> Self {
+        Self { node: Node::map(Map::Divide { factor, rounding }, self.node), now, ..self }
+    }
+
+    /// Whole numbers between `from` as another storage, which takes `to`.
+    fn narrow(self, from: (i128, i128), to: (i128, i128), storage: Physical, stored: Physical) -> Self {
+        if from.0 < to.0 || from.1 > to.1 {
+            self.checked(Map::Narrow { to: storage, low: to.0, high: to.1 })
+        } else if storage == stored {
+            self
+        } else {
+            self.map(Map::Widen(storage))
+        }
+    }
+
+    /// Counts of 64 bits in another unit.
+    fn units(self, from: TimeUnit, to: TimeUnit, rounding: Rounding) -> Self {
+        if from == to {
+            self
+        } else if finer(from, to) == to {
+            self.checked(Map::Multiply { factor: units_in(from, to), limit: None })
+        } else {
+            self.divided(units_in(to, from), rounding, DataType::Int64)
+        }
+    }
+
+    /// Digits of a decimal at another scale, with at most `precision` of them.
+    fn rescale(self, from: i8, to: i8, precision: u8) -> Self {
+        let limit = 10_i128.pow(precision.into());
+        let places = i16::from(to) - i16::from(from);
+        // With more than 38 places whatever is not 0 is too large, or too small.
+        let factor = 10_i128.checked_pow(places.unsigned_abs().into()).unwrap_or(i128::MAX);
+        if places >= 0 {
+            return self.checked(Map::Multiply { factor, limit: Some(limit) });
+        }
+        let now = DataType::Decimal128(38, to);
+        let narrow = Map::Narrow { to: Physical::I128, low: 1 - limit, high: limit - 1 };
+        self.divided(factor, Rounding::Truncate, now).checked(narrow)
+    }
+
+    /// Times in the zone that they are read in.
+    pub(crate) fn local(self, expr: &Expr, unit: TimeUnit, zone: Option<&str>) -> Result<Self, PlanError> {
+        let Some(name) = zone else { return Ok(self) };
+        let zone = Zone::read(name)
+            .ok_or_else(|| PlanError::mismatch(expr, format!("there is no time zone \"{name}\"")))?;
+        let per_second = units_in(TimeUnit::Second, unit) as i64;
+        Ok(if zone == Zone::UTC { self } else { self.checked(Map::Local { zone, per_second }) })
+    }
+
+    /// The days of times, as `date32`.
+    pub(crate) fn days(self, factor: i64) -> Self {
+        let limits = (i32::MIN.into(), i32::MAX.into());
+        let days = i128::from(i64::MAX / factor) + 1;
+        self.divided(factor.into(), Rounding::Floor, DataType::Int64).narrow(
+            (-days, days),
+            limits,
+            Physical::I32,
+            Physical::I64,
+        )
+    }
+
+    fn wide(self) -> Self {
+        if physical(&self.now) == Physical::I64 { self } else { self.map(Map::Widen(Physical::I64)) }
+    }
+
+    fn to(self, expr: &Expr, to: &DataType) -> Result<Node, PlanError> {
+        use DataType::{
+            Boolean, Date32, Date64, Decimal128, Duration, Float32, Float64, Time32, Time64, Timestamp,
+        };
+        let from = &self.now.clone();
+        let refused = |hint: &str| {
+            let (from, to) = (TypeName(from), TypeName(to));
+            Err(PlanError::mismatch(expr, format!("{from} cannot be cast to {to}{hint}")))
+        };
+        let is_whole = |data_type: &DataType| integer(data_type).is_some() || *data_type == Boolean;
+        // Integers count anything, and bools are the numbers 0 and 1.
+        let counts = |one: &DataType, other: &DataType| {
+            integer(one).is_some() && (unit_of(other).is_some() || is_whole(other))
+        };
+        let (stored, storage) = (physical(from), physical(to));
+        let chain = match (from, to) {
+            (Duration(_), to) if is_string(to) => return refused("; cast it to int64 first"),
+            (from, to) if is_binary(from) && is_string(to) => self.checked(Map::CheckText),
+            (from, to) if is_string(from) && is_binary(to) => self,
+            (from, _) if is_binary(from) => return refused(""),
+            (_, to) if is_binary(to) => return refused(""),
+            (from, to) if is_string(from) => {
+                if matches!(to, Duration(_)) {
+                    return refused("");
+                }
+                let zone = match to {
+                    Timestamp(_, Some(name)) => match Zone::read(name) {
+                        Some(zone) => Some(zone),
+                        None => return refused(": the time zone is not known"),
+                    },
+                    _ => None,
+                };
+                self.checked(Map::Parse { to: to.clone(), zone })
+            }
+            (Timestamp(unit, zone), to) if is_string(to) => {
+                let zone = match zone.as_deref().map(Zone::read) {
+                    Some(None) => return refused(": the time zone is not known"),
+                    zone => zone.flatten(),
+                };
+                self.map(Map::Format { from: Timestamp(*unit, None), zone })
+            }
+            (from, to) if is_string(to) => self.map(Map::Format { from: from.clone(), zone: None }),
+            (from, Boolean) if is_whole(from) || is_float(from) || matches!(from, Decimal128(..)) => {
+                self.map(Map::ToBool)
+            }
+            (from, to) if is_whole(from) && is_float(to) => self.map(Map::Widen(storage)),
+            (Float32, Float64) => self.map(Map::Widen(storage)),
+            (Float64, Float32) => self.checked(Map::Shrink),
+            (Decimal128(_, scale), Float64) => self.map(Map::DecimalToFloat(*scale)),
+            (Decimal128(_, scale), Float32) => self.map(Map::DecimalToFloat(*scale)).checked(Map::Shrink),
+            (from, Decimal128(precision, scale)) if is_whole(from) => {
+                self.map(Map::Widen(Physical::I128)).rescale(0, *scale, *precision)
+            }
+            (Decimal128(_, own), Decimal128(precision, scale)) => self.rescale(*own, *scale, *precision),
+            (Float32 | Float64, Decimal128(precision, scale)) => {
+                let chain = if *from == Float32 { self.map(Map::Widen(Physical::F64)) } else { self };
+                chain.checked(Map::FloatToDecimal { scale: *scale, limit: 10_i128.pow((*precision).into()) })
+            }
+            (Decimal128(_, scale), to) if integer(to).is_some() => {
+                let limits = whole_range(to).expect("an integer has limits");
+                self.rescale(*scale, 0, 38).narrow((i128::MIN, i128::MAX), limits, storage, Physical::I128)
+            }
+            (Float32 | Float64, to) if integer(to).is_some() => {
+                let (low, high) = whole_range(to).expect("an integer has limits");
+                self.checked(Map::Narrow { to: storage, low, high })
+            }
+            (Timestamp(own, zone), Timestamp(unit, other)) => {
+                if zone.is_some() != other.is_some() {
+                    return refused(
+                        "; one has a time zone and the other has none. Cast it to int64 first to take the count as it is, in UTC",
+                    );
+                }
+                self.units(*own, *unit, Rounding::Floor)
+            }
+            (Timestamp(unit, zone), Date32) => {
+                let factor = per_day(from).expect("times count parts of days");
+                self.local(expr, *unit, zone.as_deref())?.days(factor)
+            }
+            (Timestamp(unit, zone), Date64) => {
+                let factor = per_day(from).expect("times count parts of days").into();
+                self.local(expr, *unit, zone.as_deref())?
+                    .divided(factor, Rounding::Floor, DataType::Int64)
+                    .checked(Map::Multiply { factor: 86_400_000, limit: None })
+            }
+            (Date32 | Date64, Timestamp(_, Some(_))) => {
+                return refused("; a day begins at another time in every zone");
+            }
+            (Date32, Timestamp(..) | Date64) => {
+                let factor = per_day(to).expect("times count parts of days").into();
+                self.wide().checked(Map::Multiply { factor, limit: None })
+            }
+            (Date64, Timestamp(unit, None)) => self.units(TimeUnit::Millisecond, *unit, Rounding::Floor),
+            (Date64, Date32) => self.days(86_400_000),
+            (Duration(own), Duration(unit)) => self.units(*own, *unit, Rounding::Truncate),
+            (Time32(own) | Time64(own), Time32(unit) | Time64(unit)) => {
+                let limits = whole_range(&Time64(*unit)).expect("times of day have limits");
+                let any = (i64::MIN.into(), i64::MAX.into());
+                self.wide().units(*own, *unit, Rounding::Floor).narrow(any, limits, storage, Physical::I64)
+            }
+            (from, to) if unit_of(from).is_some() && unit_of(to).is_some() => return refused(""),
+            // A count of units, or of days.
+            (from, to) => match (stored_range(from), whole_range(to)) {
+                (Some(own), Some(limits)) if counts(from, to) || counts(to, from) => {
+                    let chain = self.narrow(own, limits, storage, stored);
+                    // A date64 is a whole number of days.
+                    if *to == Date64 { chain.checked(Map::Floor(86_400_000)) } else { chain }
+                }
+                _ => return refused(""),
+            },
+        };
+        Ok(chain.node)
+    }
+}

@@ -1,0 +1,122 @@
+//! The steps of a compiled expression.
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use penstock_memory::{ColumnBuf, Physical, SlotId};
+
+use crate::expr::BinaryOp;
+use crate::map::Map;
+use crate::scaled::Scale;
+use crate::strings::Match;
+
+/// What an error names: the part of the expression, and the type it computes in.
+#[derive(Debug)]
+pub(crate) struct Label {
+    pub(crate) text: String,
+    pub(crate) type_name: String,
+}
+
+/// What an error of a map names: its label, and the type of the value that it was given.
+#[derive(Debug)]
+pub(crate) struct Given {
+    pub(crate) label: Arc<Label>,
+    pub(crate) from: DataType,
+}
+
+/// One step of a compiled expression.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Slot(SlotId),
+    /// A column of one row that stands for all rows.
+    Constant(ColumnBuf),
+    Null,
+    Arithmetic {
+        op: BinaryOp,
+        on: Physical,
+        left: Box<Node>,
+        right: Box<Node>,
+        scale: Scale,
+        label: Arc<Label>,
+    },
+    Compare {
+        op: BinaryOp,
+        on: Physical,
+        left: Box<Node>,
+        right: Box<Node>,
+        scale: Scale,
+    },
+    Logic {
+        op: BinaryOp,
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    Not(Box<Node>),
+    IsNull {
+        input: Box<Node>,
+        wanted: u8,
+    },
+    /// A function of each value, null where the value is. Only maps that may fail say what was given.
+    Map {
+        map: Map,
+        input: Box<Node>,
+        given: Option<Given>,
+    },
+    /// Whether texts hold others.
+    Match {
+        op: Match,
+        left: Box<Node>,
+        right: Box<Node>,
+    },
+    When {
+        on: Physical,
+        branches: Vec<(Node, Node)>,
+        otherwise: Box<Node>,
+    },
+    /// The first value that is not null.
+    Coalesce {
+        on: Physical,
+        inputs: Vec<Node>,
+    },
+}
+
+impl Node {
+    /// A map that cannot fail.
+    pub(crate) fn map(map: Map, input: Self) -> Self {
+        Self::Map { map, input: Box::new(input), given: None }
+    }
+
+    /// A map that may fail, over values of type `from`.
+    pub(crate) fn checked(map: Map, input: Self, label: &Arc<Label>, from: &DataType) -> Self {
+        let given = Some(Given { label: Arc::clone(label), from: from.clone() });
+        Self::Map { map, input: Box::new(input), given }
+    }
+
+    /// Adds the slots that are read, each once.
+    pub(crate) fn slots(&self, slots: &mut Vec<SlotId>) {
+        match self {
+            Self::Slot(slot) => {
+                if !slots.contains(slot) {
+                    slots.push(*slot);
+                }
+            }
+            Self::Constant(_) | Self::Null => {}
+            Self::Arithmetic { left, right, .. }
+            | Self::Compare { left, right, .. }
+            | Self::Logic { left, right, .. }
+            | Self::Match { left, right, .. } => {
+                left.slots(slots);
+                right.slots(slots);
+            }
+            Self::Not(input) | Self::IsNull { input, .. } | Self::Map { input, .. } => input.slots(slots),
+            Self::When { branches, otherwise, .. } => {
+                for (condition, value) in branches {
+                    condition.slots(slots);
+                    value.slots(slots);
+                }
+                otherwise.slots(slots);
+            }
+            Self::Coalesce { inputs, .. } => inputs.iter().for_each(|input| input.slots(slots)),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the steps of an expression come to while it is evaluated.
+
+use std::borrow::Cow;
+
+use penstock_memory::{Column, ColumnBuf, Native, Payloads, Values};
+
+use crate::blend::Source;
+use crate::operand::Operand;
+
+/// What a step of an expression came to.
+pub(crate) enum Value<'a> {
+    Borrowed(Column<'a>),
+    Owned(ColumnBuf),
+    /// One row for all.
+    Same(&'a ColumnBuf),
+    Null,
+}
+
+impl Value<'_> {
+    pub(crate) fn valid(&self) -> Option<&[u8]> {
+        match self {
+            Self::Borrowed(column) => column.valid,
+            Self::Owned(column) => column.mask(),
+            Self::Same(_) | Self::Null => None,
+        }
+    }
+
+    pub(crate) fn source(&self) -> Source<'_> {
+        match self {
+            Self::Borrowed(column) => Source::Rows(*column),
+            Self::Owned(column) => Source::Rows(column.as_column()),
+            Self::Same(column) => Source::Same(column.as_column()),
+            Self::Null => Source::Null,
+        }
+    }
+
+    pub(crate) fn operand<T: Native>(&self) -> Operand<'_, T> {
+        match self {
+            Self::Borrowed(column) => Operand::Rows(column.fixed()),
+            Self::Owned(column) => Operand::Rows(column.as_column().fixed()),
+            Self::Same(column) => Operand::Same(column.as_column().fixed::<T>()[0]),
+            Self::Null => unreachable!("nulls are dealt with before kernels are called"),
+        }
+    }
+
+    pub(crate) fn views(&self) -> (Operand<'_, u128>, Payloads<'_>) {
+        match self {
+            Self::Borrowed(column) => {
+                let (views, buffers) = column.views();
+                (Operand::Rows(views), buffers)
+            }
+            Self::Owned(column) => {
+                let (views, buffers) = column.as_column().views();
+                (Operand::Rows(views), buffers)
+            }
+            Self::Same(column) => {
+                let (views, buffers) = column.as_column().views();
+                (Operand::Same(views[0]), buffers)
+            }
+            Self::Null => unreachable!("nulls are dealt with before kernels are called"),
+        }
+    }
+}
+
+/// The column of a value that was spread.
+pub(crate) fn column_of<'v>(value: &'v Value<'_>) -> Column<'v> {
+    match value {
+        Value::Borrowed(column) => *column,
+        Value::Owned(column) => column.as_column(),
+        Value::Same(_) | Value::Null => unreachable!("values are spread first"),
+    }
+}
+
+/// The mask of rows in which both sides are there.
+pub(crate) fn joined_mask<'v>(left: &'v Value<'_>, right: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
+    match (left.valid(), right.valid()) {
+        (None, None) => None,
+        (Some(mask), None) | (None, Some(mask)) => Some(Cow::Borrowed(mask)),
+        (Some(left), Some(right)) => Some(left.iter().zip(right).map(|(left, right)| left & right).collect()),
+    }
+}
+
+/// One row of a column, as a column.
+pub(crate) fn one_row(column: Column<'_>, row: usize) -> Column<'_> {
+    macro_rules! slice {
+        ($($kind:ident),*) => {
+            match column.values {
+                $(Values::$kind(values) => Values::$kind(&values[row..=row]),)*
+                Values::View(views, payloads) => Values::View(&views[row..=row], payloads),
+            }
+        };
+    }
+    let values = slice!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, I128);
+    Column { values, valid: None }
+}

@@ -1,0 +1,124 @@
+"""Functions of text, against Python's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as ps
+
+COL = ps.col
+# Python and Rust may know different versions of Unicode: letters that both have known for long.
+LETTERS = st.one_of(
+    st.text(st.characters(codec="ascii"), max_size=20),
+    st.text(st.sampled_from("aAzZéÉßẞ\u03c3ς\u03a3İ\u0131ǅﬁ€日😀@[`{ \x00"), max_size=12),
+    st.text(st.characters(max_codepoint=0x24F), max_size=30),
+)
+CELLS = st.lists(st.one_of(st.none(), LETTERS), max_size=12)
+KINDS = st.sampled_from([pa.string(), pa.large_string(), pa.string_view()])
+
+
+def value_of(expression: ps.Expr, **columns: pa.Array) -> list[Any]:
+    rows = next(len(column) for column in columns.values())
+    table = pa.table({**columns, "row": pa.array(range(rows), pa.int64())})
+    found = ps.stream(table.schema).select("row", r=expression).run(table).to_arrow()
+    cells = zip(found.column("row").to_pylist(), found.column("r").to_pylist(), strict=True)
+    return [cell for _, cell in sorted(cells, key=lambda pair: pair[0])]
+
+
+ONE_TEXT: dict[str, Callable[[str], Any]] = {
+    "length": len,
+    "byte_length": lambda text: len(text.encode()),
+    "lower": str.lower,
+    "upper": str.upper,
+}
+TWO_TEXTS: dict[str, Callable[[str, str], bool]] = {
+    "contains": lambda text, pattern: pattern in text,
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+}
+
+
+@given(CELLS, KINDS, st.sampled_from(list(ONE_TEXT)))
+def test_functions_of_one_text(cells: list[str | None], kind: pa.DataType, name: str) -> None:
+    expected = [None if cell is None else ONE_TEXT[name](cell) for cell in cells]
+    assert value_of(getattr(COL("s").str, name)(), s=pa.array(cells, kind)) == expected
+
+
+@given(CELLS, st.text(st.sampled_from("aAé "), max_size=3), st.sampled_from(list(TWO_TEXTS)))
+def test_a_pattern_that_is_the_same_for_all(cells: list[str | None], pattern: str, name: str) -> None:
+    expected = [None if cell is None else TWO_TEXTS[name](cell, pattern) for cell in cells]
+    assert value_of(getattr(COL("s").str, name)(pattern), s=pa.array(cells, pa.string())) == expected
+
+
+PAIRS = st.lists(
+    st.tuples(st.one_of(st.none(), LETTERS), st.one_of(st.none(), LETTERS), st.integers(0, 8)), max_size=12
+)
+
+
+@given(PAIRS, st.sampled_from(list(TWO_TEXTS)))
+def test_a_pattern_per_row(cells: list[tuple[str | None, str | None, int]], name: str) -> None:
+    texts = [text for text, _, _ in cells]
+    # Half of the patterns are parts of their texts.
+    patterns = [
+        text[cut : cut + 2] if text is not None and pattern is not None and cut % 2 else pattern
+        for text, pattern, cut in cells
+    ]
+    expected = [
+        None if text is None or pattern is None else TWO_TEXTS[name](text, pattern)
+        for text, pattern in zip(texts, patterns, strict=True)
+    ]
+    columns = {"s": pa.array(texts, pa.string()), "p": pa.array(patterns, pa.string())}
+    assert value_of(getattr(COL("s").str, name)(COL("p")), **columns) == expected
+
+
+def test_a_null_pattern_is_unknown() -> None:
+    assert value_of(COL("s").str.contains(ps.lit(None)), s=pa.array(["a", None])) == [None, None]
+
+
+def test_every_text_holds_the_empty_one() -> None:
+    texts = pa.array(["", "a", "a text of more than twelve bytes"])
+    for name in TWO_TEXTS:
+        assert value_of(getattr(COL("s").str, name)(""), s=texts) == [True, True, True]
+
+
+def test_texts_on_both_sides_of_twelve_bytes() -> None:
+    texts = ["A" * count for count in range(10, 16)]
+    assert value_of(COL("s").str.lower(), s=pa.array(texts)) == [text.lower() for text in texts]
+    assert value_of(COL("s").str.contains("A" * 13), s=pa.array(texts)) == [False] * 3 + [True] * 3
+
+
+def test_types_of_the_results() -> None:
+    for kind in ("string", "large_string", "string_view"):
+        made = ps.stream({"s": kind}).select(
+            a=COL("s").str.length(), b=COL("s").str.upper(), c=COL("s").str.contains("x")
+        )
+        assert made.schema.types == ["int64", kind, "bool"]
+
+
+def test_only_text_has_these_functions() -> None:
+    stream = ps.stream({"n": "int64", "s": "string"})
+    for name in ONE_TEXT:
+        with pytest.raises(ps.TypeMismatchError, match=rf"str\.{name}\(\) needs a string, not int64"):
+            stream.select(r=getattr(COL("n").str, name)())
+    for name in TWO_TEXTS:
+        with pytest.raises(ps.TypeMismatchError, match=rf"str\.{name}\(\) needs a string, not int64"):
+            stream.select(r=getattr(COL("n").str, name)("x"))
+        with pytest.raises(ps.TypeMismatchError, match="string to look for, not int64"):
+            stream.select(r=getattr(COL("s").str, name)(COL("n")))
+        with pytest.raises(TypeError, match="text or a string expression, not int"):
+            getattr(COL("s").str, name)(1)
+
+
+def test_they_print_as_python_and_survive_json() -> None:
+    expression = COL("s").str.lower().str.contains("x") & (COL("s").str.length() > 3)
+    assert repr(expression) == 'col("s").str.lower().str.contains("x") & (col("s").str.length() > 3)'
+    stream = ps.stream({"s": "string"}).filter(expression)
+    assert ps.Stream.from_json(stream.to_json()) == stream
+    table = pa.table({"s": ["aXbc", "X", "abcd"]})
+    assert pa.table(stream.run(table))["s"].to_pylist() == ["aXbc"]
