@@ -36,7 +36,7 @@ pub fn run(plan: &Plan, options: &RunOptions, batches: &[RecordBatch]) -> Output
 /// The result in the form of the hand-fused loop's, sorted.
 pub fn window_counts(output: &Output) -> Vec<WindowCount> {
     let mut counts: Vec<WindowCount> = Vec::new();
-    for batch in &output.batches {
+    for batch in output.batches() {
         let starts = batch.column(0).as_primitive::<TimestampMillisecondType>().values();
         let campaigns = batch.column(2).as_primitive::<Int64Type>().values();
         let views = batch.column(3).as_primitive::<Int64Type>().values();

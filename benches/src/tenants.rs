@@ -125,7 +125,8 @@ impl Tenants {
     pub fn run(&self, way: Way, offered: Option<f64>, warm_up: Duration, measured: Duration) -> Trial {
         let run = RunOptions { memory: way.memory, chain: way.chain, ..RunOptions::default() };
         let (policy, mode) = (way.policy, way.mode);
-        let options = EngineOptions { workers: Some(self.workers), policy, mode, run };
+        let options =
+            EngineOptions { workers: Some(self.workers), policy, mode, run, ..EngineOptions::default() };
         let engine = Engine::start(options).expect("threads can be started");
         let each = offered.map(|rate| rate / self.parts.len() as f64);
         let queries = self.submit(&engine, each);

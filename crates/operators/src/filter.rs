@@ -1,6 +1,6 @@
 //! Keeps the rows for which a predicate holds. Null counts as not holding.
 
-use penstock_expr::Expression;
+use penstock_expr::{Expression, Rejected};
 use penstock_memory::Run;
 use penstock_types::ComputeError;
 
@@ -24,5 +24,9 @@ impl Stage for Filter {
         self.predicate.select(run, &mut rows)?;
         run.select(rows);
         Ok(())
+    }
+
+    fn rejects(&mut self, run: &mut Run, rejected: &mut Vec<Rejected>) {
+        self.predicate.select_lenient(run, &mut Vec::new(), rejected);
     }
 }

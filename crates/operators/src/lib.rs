@@ -6,8 +6,12 @@
 //!
 //! - [`filter`], [`project`], [`lookup`]: stateless, chained
 //! - [`window`]: tumbling windows
+//! - [`windows`]: aggregation in windows of every kind, behind the contract
+//! - [`join`]: two streams side by side, inside windows
+//! - [`top_k`]: the first rows of each key, by one column
 //! - [`aggregates`]: what a window keeps per key
 //! - [`keys`]: keys to dense ids
+//! - [`pick`]: which rows of columnar state are meant
 //! - [`contract`]: what every operator with state promises
 
 #![forbid(unsafe_code)]
@@ -15,18 +19,27 @@
 pub mod aggregates;
 pub mod contract;
 pub mod filter;
+pub mod join;
 pub mod keys;
 pub mod lookup;
+pub mod pick;
 pub mod project;
+mod rows;
+pub mod top_k;
 pub mod window;
+pub mod windows;
 
 pub use contract::{Late, Snapshot, SnapshotError, Stateful};
 pub use filter::Filter;
+pub use join::{JoinKind, JoinPort, JoinSpec, WindowJoin};
 pub use keys::KeyIndex;
-pub use lookup::{Lookup, LookupKind, LookupTable};
+pub use lookup::{Lookup, LookupKind, LookupPlace, LookupTable};
 pub use project::Project;
+pub use top_k::{TopK, TopKPort, TopKSpec};
 pub use window::{WindowAggregate, WindowColumns};
+pub use windows::{WindowPort, WindowSpec, windowed};
 
+use penstock_expr::Rejected;
 use penstock_memory::Run;
 use penstock_types::ComputeError;
 
@@ -39,4 +52,7 @@ pub(crate) fn heap_bytes<T>(vec: &Vec<T>) -> usize {
 pub trait Stage: Send {
     /// Changes the run in place.
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError>;
+
+    /// Lists the rows for which `apply` fails, each once and in order, with what it fails with. Changes nothing.
+    fn rejects(&mut self, _run: &mut Run, _rejected: &mut Vec<Rejected>) {}
 }

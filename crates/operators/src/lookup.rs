@@ -1,6 +1,7 @@
-//! A join with a table that does not change.
+//! A join with a table.
 //!
-//! Each key stands in the table at most once, so a row finds one match or none. Null matches nothing.
+//! Each key stands in the table at most once, so a row finds one match or none. Null matches nothing. A table does not
+//! change, but another may take its place while rows go by: between two runs, whole.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -8,7 +9,8 @@ use penstock_memory::batch::Rows;
 use penstock_memory::{Batch, BatchError, ColumnBuf, Payload, Physical, Run, SlotId, SourceColumns, Values};
 use penstock_types::ComputeError;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Stage;
 use crate::keys::{KeyIndex, MISSING};
@@ -124,8 +126,42 @@ impl LookupTable {
     }
 }
 
+/// Where a lookup finds its table. Clones speak of the same place.
+#[derive(Clone)]
+pub struct LookupPlace(Arc<Place>);
+
+struct Place {
+    table: Mutex<Arc<LookupTable>>,
+    /// Rises with each new table, so that nobody takes the lock without need.
+    version: AtomicU64,
+}
+
+impl LookupPlace {
+    /// A place with that table.
+    pub fn new(table: Arc<LookupTable>) -> Self {
+        Self(Arc::new(Place { table: Mutex::new(table), version: AtomicU64::new(0) }))
+    }
+
+    /// Puts another table there, of the same columns: it counts for the runs that begin from now on.
+    pub fn replace(&self, table: Arc<LookupTable>) {
+        *self.0.table.lock().unwrap_or_else(PoisonError::into_inner) = table;
+        // Release: whoever sees the version finds the table, or a later one.
+        self.0.version.fetch_add(1, Ordering::Release);
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
+    }
+
+    fn table(&self) -> Arc<LookupTable> {
+        Arc::clone(&self.0.table.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Looks rows up in a table.
 pub struct Lookup {
+    place: LookupPlace,
+    version: u64,
     table: Arc<LookupTable>,
     kind: LookupKind,
     keys: Vec<SlotId>,
@@ -135,19 +171,22 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Looks the columns in the slots `keys` up; puts column `n` of the table's other columns into the slot beside it.
-    pub fn new(
-        table: Arc<LookupTable>,
-        kind: LookupKind,
-        keys: Vec<SlotId>,
-        fill: Vec<(usize, SlotId)>,
-    ) -> Self {
-        Self { table, kind, keys, fill, ids: Vec::new() }
+    /// Looks the columns in the slots `keys` up in the table that stands at `place`; puts column `n` of the table's
+    /// other columns into the slot beside it.
+    pub fn new(place: LookupPlace, kind: LookupKind, keys: Vec<SlotId>, fill: Vec<(usize, SlotId)>) -> Self {
+        // The version first: a table that comes in between is found again.
+        let version = place.version();
+        let table = place.table();
+        Self { place, version, table, kind, keys, fill, ids: Vec::new() }
     }
 }
 
 impl Stage for Lookup {
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
+        let version = self.place.version();
+        if version != self.version {
+            (self.version, self.table) = (version, self.place.table());
+        }
         run.ready(&self.keys);
         let columns: Vec<_> = self.keys.iter().map(|&slot| run.column(slot)).collect();
         // A key with a null in it is not in the table, so it is not found either.

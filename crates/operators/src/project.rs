@@ -1,6 +1,6 @@
 //! Computes new columns. A column that is only renamed or passed on keeps its slot and costs nothing.
 
-use penstock_expr::Expression;
+use penstock_expr::{Expression, Rejected};
 use penstock_memory::{Run, SlotId};
 use penstock_types::ComputeError;
 
@@ -25,5 +25,12 @@ impl Stage for Project {
             run.put(*slot, column);
         }
         Ok(())
+    }
+
+    fn rejects(&mut self, run: &mut Run, rejected: &mut Vec<Rejected>) {
+        for (expression, _) in &self.computed {
+            let column = expression.evaluate_lenient(run, rejected);
+            run.give_back(column);
+        }
     }
 }

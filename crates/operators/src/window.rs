@@ -22,6 +22,7 @@ use crate::aggregates::{Accumulator, AccumulatorFactory};
 use crate::contract::Late;
 use crate::heap_bytes;
 use crate::keys::KeyIndex;
+use crate::pick::Pick;
 
 /// Where a window operator finds its columns.
 #[derive(Clone, Debug)]
@@ -224,7 +225,7 @@ impl WindowAggregate {
         });
         window.keys.insert(keys, rows, &mut self.ids);
         for (accumulator, input) in window.accumulators.iter_mut().zip(inputs) {
-            accumulator.update(&self.ids, window.keys.len(), *input);
+            accumulator.update(&self.ids, window.keys.len(), *input, None);
         }
         let bytes = window.bytes();
         self.window_bytes = self.window_bytes - window.counted_bytes + bytes;
@@ -287,7 +288,7 @@ impl WindowAggregate {
             let output = self.factories[number].output();
             let physical = Physical::of(output).expect("types are checked when the plan is built");
             let mut column = out.scratch(physical);
-            accumulator.write(from, to, &mut column)?;
+            accumulator.write(Pick::Range(from, to), &mut column)?;
             out.put(first_aggregate + number, column);
         }
         closed.emitted = to;

@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Schema};
 use columns::{Cell, Value, any_key, columns, read, rows, stored, text};
 use penstock_memory::{Physical, Run, SlotId};
 use penstock_operators::lookup::DuplicateKey;
-use penstock_operators::{Lookup, LookupKind, LookupTable, Stage};
+use penstock_operators::{Lookup, LookupKind, LookupPlace, LookupTable, Stage};
 use proptest::prelude::*;
 
 type Row = Vec<Cell>;
@@ -79,8 +79,12 @@ fn look_up(
     let number = run.add_slot(Physical::I64);
     let keys: Vec<SlotId> = kinds.iter().map(|kind| run.add_slot(*kind)).collect();
     let filled: Vec<SlotId> = fill.iter().map(|kind| run.add_slot(*kind)).collect();
-    let mut lookup =
-        Lookup::new(Arc::clone(table), kind, keys.clone(), filled.iter().copied().enumerate().collect());
+    let mut lookup = Lookup::new(
+        LookupPlace::new(Arc::clone(table)),
+        kind,
+        keys.clone(),
+        filled.iter().copied().enumerate().collect(),
+    );
     // Twice: the second time with scratch that has been used before.
     let mut out = Vec::new();
     for _ in 0..2 {

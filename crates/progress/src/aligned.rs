@@ -75,20 +75,20 @@ impl Aligned {
         self.slide / self.pane
     }
 
-    fn from_origin(self, time: i64) -> i128 {
+    fn since_origin(self, time: i64) -> i128 {
         i128::from(time) - i128::from(self.offset)
     }
 
     /// The last window that `time` lies in.
     #[inline]
     pub fn last_window(self, time: i64) -> WindowNumber {
-        self.from_origin(time).div_euclid(i128::from(self.slide))
+        self.since_origin(time).div_euclid(i128::from(self.slide))
     }
 
     /// The first window that `time` lies in; also the first that is not over when event time has come to `time`.
     #[inline]
     pub fn first_window(self, time: i64) -> WindowNumber {
-        (self.from_origin(time) - i128::from(self.size)).div_euclid(i128::from(self.slide)) + 1
+        (self.since_origin(time) - i128::from(self.size)).div_euclid(i128::from(self.slide)) + 1
     }
 
     /// Whether the watermark has reached the end of the window.
@@ -101,15 +101,20 @@ impl Aligned {
         i128::from(self.offset) + window * i128::from(self.slide)
     }
 
+    /// The first tick behind the window, whether a time can reach it or not.
+    pub fn end_of(self, window: WindowNumber) -> i128 {
+        self.start_of(window) + i128::from(self.size)
+    }
+
     /// Start and end of a window. A bound that no time can reach is given as the last time there is.
     pub fn bounds(self, window: WindowNumber) -> (i64, i64) {
         let start = self.start_of(window);
-        (clamp(start), clamp(start + i128::from(self.size)))
+        (clamp(start), clamp(self.end_of(window)))
     }
 
     /// The last time that lies in the window.
     pub fn last_tick(self, window: WindowNumber) -> i64 {
-        clamp(self.start_of(window) + i128::from(self.size) - 1)
+        clamp(self.end_of(window) - 1)
     }
 
     /// The pane that `time` lies in.

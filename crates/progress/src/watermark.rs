@@ -32,6 +32,47 @@ impl BoundedDelay {
         self.largest.unwrap_or(NEVER)
     }
 
+    /// Takes in a run of rows that bring watermarks along, in arrival order: the largest so far, minus the delay, is the
+    /// watermark. `range` is the smallest and the largest of the times; `is_valid` says which rows bring one.
+    ///
+    /// Gives what [`BoundedDelay::observe`] gives.
+    pub fn observe_marks(
+        &mut self,
+        times: &[i64],
+        range: (i64, i64),
+        marks: &[i64],
+        is_valid: impl Fn(usize) -> bool,
+        before: &mut Vec<i64>,
+    ) -> bool {
+        debug_assert_eq!(min_max(times), Some(range));
+        let earlier = *self;
+        for (row, &mark) in marks.iter().enumerate() {
+            if is_valid(row) {
+                self.raise(mark);
+            }
+        }
+        if range.0 >= self.watermark() {
+            return false;
+        }
+        before.clear();
+        let mut source = earlier;
+        let mut behind = false;
+        for (row, &time) in times.iter().enumerate() {
+            let watermark = source.watermark();
+            behind |= time < watermark;
+            before.push(watermark);
+            if is_valid(row) {
+                source.raise(marks[row]);
+            }
+        }
+        behind
+    }
+
+    /// The largest so far is at least this.
+    pub fn raise(&mut self, largest: i64) {
+        self.largest = Some(self.largest.map_or(largest, |seen| seen.max(largest)));
+    }
+
     /// Takes in the times of a run, in arrival order, of which `range` is the smallest and the largest.
     ///
     /// When some row lies below the watermark just before it, fills `before` with that watermark for

@@ -8,6 +8,7 @@
 mod duration;
 mod error;
 mod key_group;
+pub mod key_hash;
 mod size;
 mod suggest;
 mod tick;

@@ -1,69 +1,123 @@
-//! Minimum and maximum of strings and binary. State owns its bytes: a view would pin a whole batch.
+//! Minimum and maximum, first and last of strings and binary. State owns its bytes: a view would pin a whole batch.
 
+use std::cmp::Ordering;
+
+use arrow_array::ArrayRef;
+use arrow_array::types::Int64Type;
 use arrow_buffer::Buffer;
+use arrow_schema::DataType;
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
-use super::{Accumulator, each_valid, mask_unseen};
-use crate::heap_bytes;
+use super::cells::Kind;
+use super::state::{from_array, numbers, read, to_array};
+use super::{Choice, mask_unseen};
+use crate::pick::Pick;
 
-pub(super) struct ExtremeBytes {
-    best: Vec<Option<Vec<u8>>>,
-    /// Capacity of all values in `best` together, kept up to date so that nobody has to add them up.
-    value_bytes: usize,
-    largest: bool,
+#[derive(Clone)]
+pub(super) struct ChosenBytes {
+    pub(super) data_type: DataType,
+    pub(super) choice: Choice,
 }
 
-impl ExtremeBytes {
-    pub(super) fn new(largest: bool) -> Self {
-        Self { best: Vec::new(), value_bytes: 0, largest }
+/// The value that was chosen so far, and its time where times count.
+#[derive(Clone, Default)]
+pub(super) struct Chosen {
+    time: i64,
+    value: Option<Vec<u8>>,
+}
+
+impl ChosenBytes {
+    fn take(&self, chosen: &mut Chosen, time: i64, value: &[u8]) {
+        match &mut chosen.value {
+            None => *chosen = Chosen { time, value: Some(value.to_vec()) },
+            Some(best) => {
+                let order = if self.choice.is_timed() { time.cmp(&chosen.time) } else { Ordering::Equal };
+                let order = order.then_with(|| value.cmp(best.as_slice()));
+                if order == if self.choice.is_largest() { Ordering::Greater } else { Ordering::Less } {
+                    chosen.time = time;
+                    best.clear();
+                    best.extend_from_slice(value);
+                }
+            }
+        }
     }
 }
 
-impl Accumulator for ExtremeBytes {
-    fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>) {
-        self.best.resize(keys, None);
-        let column = input.expect("a minimum or maximum has an input");
-        let (views, buffers) = column.views();
-        let (best, value_bytes, largest) = (&mut self.best, &mut self.value_bytes, self.largest);
-        each_valid(ids, views, column.valid, |id, view| {
-            with_bytes(view, buffers, |value| match &mut best[id] {
-                None => {
-                    let first = value.to_vec();
-                    *value_bytes += first.capacity();
-                    best[id] = Some(first);
-                }
-                Some(best) => {
-                    if if largest { value > best.as_slice() } else { value < best.as_slice() } {
-                        *value_bytes -= best.capacity();
-                        best.clear();
-                        best.extend_from_slice(value);
-                        *value_bytes += best.capacity();
-                    }
-                }
-            });
-        });
+impl Kind for ChosenBytes {
+    type Cell = Chosen;
+
+    fn take(
+        &self,
+        cells: &mut [Chosen],
+        ids: &[u32],
+        input: Option<Column<'_>>,
+        times: Option<&[i64]>,
+    ) -> isize {
+        let column = input.expect("a choice among values has an input");
+        let (views, payloads) = column.views();
+        let mut grown = 0;
+        for (row, (&id, &view)) in ids.iter().zip(views).enumerate() {
+            if column.is_valid(row) {
+                let cell = &mut cells[id as usize];
+                grown -= Self::heap(cell).cast_signed();
+                let time = times.map_or(0, |times| times[row]);
+                with_bytes(view, payloads, |value| Self::take(self, cell, time, value));
+                grown += Self::heap(cell).cast_signed();
+            }
+        }
+        grown
     }
 
-    fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError> {
+    fn merge(&self, into: &mut Chosen, from: &Chosen) {
+        if let Some(value) = &from.value {
+            Self::take(self, into, from.time, value);
+        }
+    }
+
+    fn heap(cell: &Chosen) -> usize {
+        cell.value.as_ref().map_or(0, Vec::capacity)
+    }
+
+    fn write(&self, cells: &[Chosen], pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
         let (views, buffers) = out.refill_views();
         let mut payload = Vec::new();
-        for value in &self.best[from..to] {
-            let value = value.as_deref().unwrap_or_default();
+        pick.all(|id| {
+            let value = cells[id].value.as_deref().unwrap_or_default();
             // A buffer is closed before its offsets outgrow 32 bits.
             if payload.len() + value.len() > u32::MAX as usize {
                 buffers.push(Buffer::from_vec(std::mem::take(&mut payload)).into());
             }
             views.push(make_view(value, buffers.len() as u32, payload.len() as u32));
             payload.extend_from_slice(value);
-        }
+            true
+        });
         buffers.push(Buffer::from_vec(payload).into());
-        mask_unseen(|key| self.best[key].is_some(), from, to, out);
+        mask_unseen(|id| cells[id].value.is_some(), pick, out);
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
-        heap_bytes(&self.best) + self.value_bytes
+    fn save(&self, cells: &[Chosen]) -> Vec<ArrayRef> {
+        let mut column = ColumnBuf::new(penstock_memory::Physical::View);
+        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("values are not computed");
+        let values = to_array(&self.data_type, column.as_column());
+        if self.choice.is_timed() {
+            vec![numbers::<Int64Type>(cells.iter().map(|cell| cell.time)), values]
+        } else {
+            vec![values]
+        }
+    }
+
+    fn load(&self, columns: &[ArrayRef]) -> Result<Vec<Chosen>, String> {
+        let times = self.choice.is_timed().then(|| read::<Int64Type>(&columns[0]));
+        let column = from_array(&columns[columns.len() - 1], &self.data_type)?;
+        let column = column.as_column();
+        let (views, payloads) = column.views();
+        let cell = |(row, &view): (usize, &u128)| Chosen {
+            time: times.map_or(0, |times| times[row]),
+            value: column.is_valid(row).then(|| with_bytes(view, payloads, <[u8]>::to_vec)),
+        };
+        Ok(views.iter().enumerate().map(cell).collect())
     }
 }

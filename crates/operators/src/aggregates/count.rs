@@ -1,59 +1,59 @@
 //! Counts of rows, and of rows that have a value.
 
+use arrow_array::ArrayRef;
+use arrow_array::types::Int64Type;
 use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
-use super::Accumulator;
-use crate::heap_bytes;
+use super::cells::Kind;
+use super::state::{believable, numbers, read};
+use crate::pick::Pick;
 
-/// Counts rows.
-#[derive(Default)]
-pub(super) struct CountRows {
-    counts: Vec<i64>,
-}
+/// Counts rows that are not null; without an input, rows.
+#[derive(Clone, Copy)]
+pub(super) struct Count;
 
-impl Accumulator for CountRows {
-    fn update(&mut self, ids: &[u32], keys: usize, _input: Option<Column<'_>>) {
-        self.counts.resize(keys, 0);
-        for &id in ids {
-            self.counts[id as usize] += 1;
-        }
-    }
+impl Kind for Count {
+    type Cell = i64;
 
-    fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError> {
-        out.refill::<i64>().extend_from_slice(&self.counts[from..to]);
-        Ok(())
-    }
-
-    fn bytes(&self) -> usize {
-        heap_bytes(&self.counts)
-    }
-}
-
-/// Counts rows that are not null.
-#[derive(Default)]
-pub(super) struct CountValues {
-    rows: CountRows,
-}
-
-impl Accumulator for CountValues {
-    fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>) {
+    fn take(
+        &self,
+        cells: &mut [i64],
+        ids: &[u32],
+        input: Option<Column<'_>>,
+        _times: Option<&[i64]>,
+    ) -> isize {
         match input.and_then(|column| column.valid) {
-            None => self.rows.update(ids, keys, None),
+            None => {
+                ids.iter().for_each(|&id| cells[id as usize] = cells[id as usize].wrapping_add(1));
+            }
             Some(mask) => {
-                self.rows.counts.resize(keys, 0);
                 for (&id, &valid) in ids.iter().zip(mask) {
-                    self.rows.counts[id as usize] += i64::from(valid);
+                    cells[id as usize] = cells[id as usize].wrapping_add(i64::from(valid));
                 }
             }
         }
+        0
     }
 
-    fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError> {
-        self.rows.write(from, to, out)
+    fn merge(&self, into: &mut i64, from: &i64) {
+        *into = into.wrapping_add(*from);
     }
 
-    fn bytes(&self) -> usize {
-        self.rows.bytes()
+    fn write(&self, cells: &[i64], pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
+        match pick {
+            Pick::Range(from, to) => out.refill::<i64>().extend_from_slice(&cells[from..to]),
+            Pick::List(_) => pick.extend(out.refill::<i64>(), |id| cells[id]),
+        }
+        Ok(())
+    }
+
+    fn save(&self, cells: &[i64]) -> Vec<ArrayRef> {
+        vec![numbers::<Int64Type>(cells.iter().copied())]
+    }
+
+    fn load(&self, columns: &[ArrayRef]) -> Result<Vec<i64>, String> {
+        let counts = read::<Int64Type>(&columns[0]);
+        counts.iter().map(|&count| believable(count.cast_unsigned()).map(|_| count)).collect()
     }
 }

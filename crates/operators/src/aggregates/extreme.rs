@@ -1,66 +1,84 @@
 //! Minimum and maximum of fixed-width values, by the engine's one order.
 
+use arrow_array::ArrayRef;
+use arrow_schema::DataType;
 use penstock_expr::comparison::Ordered;
-use penstock_memory::{Column, ColumnBuf, Physical};
+use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
-use super::{Accumulator, each_valid, mask_unseen};
-use crate::heap_bytes;
+use super::cells::Kind;
+use super::state::{from_array, to_array};
+use super::{each_valid, mask_unseen};
+use crate::pick::Pick;
 
-struct Extreme<T> {
-    best: Vec<T>,
-    seen: Vec<bool>,
-    largest: bool,
+#[derive(Clone)]
+pub(super) struct Extreme<T> {
+    pub(super) data_type: DataType,
+    pub(super) largest: bool,
+    pub(super) of: std::marker::PhantomData<fn(T)>,
 }
 
-pub(super) fn make(physical: Physical, largest: bool) -> Box<dyn Accumulator> {
-    fn of<T: Ordered>(largest: bool) -> Box<dyn Accumulator> {
-        Box::new(Extreme::<T> { best: Vec::new(), seen: Vec::new(), largest })
-    }
-    match physical {
-        Physical::I8 => of::<i8>(largest),
-        Physical::I16 => of::<i16>(largest),
-        Physical::I32 => of::<i32>(largest),
-        Physical::I64 => of::<i64>(largest),
-        Physical::U8 => of::<u8>(largest),
-        Physical::U16 => of::<u16>(largest),
-        Physical::U32 => of::<u32>(largest),
-        Physical::U64 => of::<u64>(largest),
-        Physical::F32 => of::<f32>(largest),
-        Physical::F64 => of::<f64>(largest),
-        Physical::I128 => of::<i128>(largest),
-        Physical::View => unreachable!("strings and binary have their own state"),
-    }
+/// The best value so far, if any.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Best<T> {
+    value: T,
+    seen: bool,
 }
 
-impl<T: Ordered> Extreme<T> {
-    fn take<const LARGEST: bool>(&mut self, ids: &[u32], column: Column<'_>) {
-        let (best, seen) = (&mut self.best, &mut self.seen);
-        each_valid(ids, column.fixed::<T>(), column.valid, |id, value| {
-            let better = if LARGEST { T::before(best[id], value) } else { T::before(value, best[id]) };
-            if better || !seen[id] {
-                best[id] = value;
-                seen[id] = true;
-            }
-        });
+impl<T: Ordered> Best<T> {
+    #[inline(always)]
+    fn take<const LARGEST: bool>(&mut self, value: T) {
+        let better = if LARGEST { T::before(self.value, value) } else { T::before(value, self.value) };
+        if better || !self.seen {
+            *self = Self { value, seen: true };
+        }
     }
 }
 
-impl<T: Ordered> Accumulator for Extreme<T> {
-    fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>) {
-        self.best.resize(keys, T::default());
-        self.seen.resize(keys, false);
+impl<T: Ordered> Kind for Extreme<T> {
+    type Cell = Best<T>;
+
+    fn take(
+        &self,
+        cells: &mut [Best<T>],
+        ids: &[u32],
+        input: Option<Column<'_>>,
+        _times: Option<&[i64]>,
+    ) -> isize {
         let column = input.expect("a minimum or maximum has an input");
-        if self.largest { self.take::<true>(ids, column) } else { self.take::<false>(ids, column) }
+        let values = column.fixed::<T>();
+        if self.largest {
+            each_valid(ids, values, column.valid, |id, value| cells[id].take::<true>(value));
+        } else {
+            each_valid(ids, values, column.valid, |id, value| cells[id].take::<false>(value));
+        }
+        0
     }
 
-    fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError> {
-        out.refill::<T>().extend_from_slice(&self.best[from..to]);
-        mask_unseen(|key| self.seen[key], from, to, out);
+    fn merge(&self, into: &mut Best<T>, from: &Best<T>) {
+        match (from.seen, self.largest) {
+            (false, _) => {}
+            (true, true) => into.take::<true>(from.value),
+            (true, false) => into.take::<false>(from.value),
+        }
+    }
+
+    fn write(&self, cells: &[Best<T>], pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
+        pick.extend(out.refill::<T>(), |id| cells[id].value);
+        mask_unseen(|id| cells[id].seen, pick, out);
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
-        heap_bytes(&self.best) + heap_bytes(&self.seen)
+    fn save(&self, cells: &[Best<T>]) -> Vec<ArrayRef> {
+        let mut column = ColumnBuf::new(T::PHYSICAL);
+        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("values are not computed");
+        vec![to_array(&self.data_type, column.as_column())]
+    }
+
+    fn load(&self, columns: &[ArrayRef]) -> Result<Vec<Best<T>>, String> {
+        let column = from_array(&columns[0], &self.data_type)?;
+        let column = column.as_column();
+        let cell = |(row, &value): (usize, &T)| Best { value, seen: column.is_valid(row) };
+        Ok(column.fixed::<T>().iter().enumerate().map(cell).collect())
     }
 }

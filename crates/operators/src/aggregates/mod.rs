@@ -4,18 +4,32 @@
 //! in one tight loop over ids; nothing is dispatched per row.
 //!
 //! A1. Nulls are skipped. A key without a value has no sum, minimum, maximum or mean: the result is null.
+//!     Counts of such a key are 0.
 //! A2. Integer totals are exact: 128 bits while they grow, checked against the result type at the end.
+//! A3. The state of two parts of the rows of a key, merged, is that of all of them; for floats up to rounding.
 
 mod bytes;
+mod cells;
 mod count;
+mod distinct;
+mod edge;
 mod extreme;
-mod mean;
-mod sum;
+mod factory;
+mod moments;
+pub(crate) mod state;
 mod total;
+mod whole;
 
+use std::any::Any;
+
+use arrow_array::ArrayRef;
 use arrow_schema::DataType;
-use penstock_memory::{Column, ColumnBuf, Physical};
+use penstock_memory::{Column, ColumnBuf};
 use penstock_types::{ComputeError, PlanError, TypeName};
+
+pub use factory::AccumulatorFactory;
+
+use crate::pick::Pick;
 
 /// Which aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,14 +40,24 @@ pub enum AggregateKind {
     Min,
     Max,
     Mean,
+    CountDistinct,
+    Var,
+    Std,
+    First,
+    Last,
 }
 
-const KINDS: [(AggregateKind, &str); 5] = [
+const KINDS: [(AggregateKind, &str); 10] = [
     (AggregateKind::Count, "count"),
     (AggregateKind::Sum, "sum"),
     (AggregateKind::Min, "min"),
     (AggregateKind::Max, "max"),
     (AggregateKind::Mean, "mean"),
+    (AggregateKind::CountDistinct, "count_distinct"),
+    (AggregateKind::Var, "var"),
+    (AggregateKind::Std, "std"),
+    (AggregateKind::First, "first"),
+    (AggregateKind::Last, "last"),
 ];
 
 impl AggregateKind {
@@ -73,75 +97,77 @@ impl AggregateKind {
             ))
         };
         match (self, input) {
-            (Self::Count, _) => Ok(Int64),
-            (Self::Min | Self::Max, _) => Ok(input.clone()),
+            (Self::Count | Self::CountDistinct, _) => Ok(Int64),
+            (Self::Min | Self::Max | Self::First | Self::Last, _) => Ok(input.clone()),
             (Self::Sum, Int8 | Int16 | Int32 | Int64) => Ok(Int64),
             (Self::Sum, UInt8 | UInt16 | UInt32 | UInt64) => Ok(UInt64),
             (Self::Sum, Float32 | Float64) => Ok(Float64),
             (Self::Sum, Decimal128(_, scale)) => Ok(Decimal128(38, *scale)),
             (Self::Sum, Duration(unit)) => Ok(Duration(*unit)),
             (Self::Sum, _) => wrong("a number, a decimal or a duration"),
-            (Self::Mean, Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64) => Ok(Float64),
-            (Self::Mean, Float32 | Float64 | Decimal128(..)) => Ok(Float64),
-            (Self::Mean, _) => wrong("a number or a decimal"),
+            (
+                Self::Mean | Self::Var | Self::Std,
+                Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float32 | Float64
+                | Decimal128(..),
+            ) => Ok(Float64),
+            (Self::Mean | Self::Var | Self::Std, _) => wrong("a number or a decimal"),
         }
+    }
+}
+
+/// Which of the values of a key is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Smallest,
+    Largest,
+    First,
+    Last,
+}
+
+impl Choice {
+    fn is_timed(self) -> bool {
+        matches!(self, Self::First | Self::Last)
+    }
+
+    fn is_largest(self) -> bool {
+        matches!(self, Self::Largest | Self::Last)
     }
 }
 
 /// The state of one aggregate for all keys of a window.
-pub trait Accumulator: Send {
+pub trait Accumulator: Any + Send {
     /// Takes in a run: `ids[row]` is the key of row `row`, and every id is below `keys`.
     ///
-    /// `input` is there unless rows are counted.
-    fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>);
+    /// `input` is there unless rows are counted, `times` where the factory says that they are needed.
+    fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>, times: Option<&[i64]>);
 
-    /// Writes the results of the keys `from..to`.
-    fn write(&self, from: usize, to: usize, out: &mut ColumnBuf) -> Result<(), ComputeError>;
+    /// Makes room for `keys` keys; new ones have no row yet.
+    fn grow(&mut self, keys: usize);
+
+    /// Takes in the state of another accumulator of the same factory: its key `n` is the key `ids[n]` here, and is left
+    /// out where that is [`MISSING`](crate::keys::MISSING). Every other id is below `keys`.
+    fn merge(&mut self, other: &dyn Accumulator, ids: &[u32], keys: usize);
+
+    /// Puts the state of one key into that of another, and leaves it empty.
+    fn absorb(&mut self, from: u32, into: u32);
+
+    /// Empties a key.
+    fn reset(&mut self, id: u32);
+
+    /// Writes the results of some keys, for which there is room.
+    fn write(&self, pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError>;
+
+    /// The state of all keys, as columns of the types that the factory names.
+    fn save(&self) -> Vec<ArrayRef>;
+
+    /// Takes the place of its state from columns of those types, one row per key.
+    fn load(&mut self, columns: &[ArrayRef]) -> Result<(), String>;
 
     /// Heap memory that the state holds. Asked once per run and window, so it does not look at keys.
     fn bytes(&self) -> usize;
-}
 
-/// Makes fresh accumulators for the windows of one query.
-#[derive(Clone, Debug)]
-pub struct AccumulatorFactory {
-    kind: AggregateKind,
-    input: Option<DataType>,
-    output: DataType,
-    /// The aggregate as it prints, for errors.
-    text: String,
-}
-
-impl AccumulatorFactory {
-    /// For aggregate `kind` over values of type `input`.
-    pub fn new(kind: AggregateKind, input: Option<DataType>, text: String) -> Result<Self, PlanError> {
-        let output = kind.output(input.as_ref(), &text)?;
-        Ok(Self { kind, input, output, text })
-    }
-
-    /// The type of the results.
-    pub fn output(&self) -> &DataType {
-        &self.output
-    }
-
-    /// State without any key.
-    pub fn make(&self) -> Box<dyn Accumulator> {
-        let Some(input) = &self.input else {
-            return Box::new(count::CountRows::default());
-        };
-        match self.kind {
-            AggregateKind::Count => Box::new(count::CountValues::default()),
-            AggregateKind::Sum => sum::make(input, &self.output, &self.text),
-            AggregateKind::Mean => mean::make(input),
-            AggregateKind::Min | AggregateKind::Max => {
-                let largest = self.kind == AggregateKind::Max;
-                match Physical::of(input).expect("types are checked when the plan is built") {
-                    Physical::View => Box::new(bytes::ExtremeBytes::new(largest)),
-                    fixed => extreme::make(fixed, largest),
-                }
-            }
-        }
-    }
+    /// The same state once more.
+    fn boxed_clone(&self) -> Box<dyn Accumulator>;
 }
 
 /// Calls `take` for every row that has a value.
@@ -160,8 +186,8 @@ fn each_valid<T: Copy>(ids: &[u32], values: &[T], valid: Option<&[u8]>, mut take
 }
 
 /// Makes the results null for which no value was seen.
-fn mask_unseen(seen: impl Fn(usize) -> bool, from: usize, to: usize, out: &mut ColumnBuf) {
-    if (from..to).any(|key| !seen(key)) {
-        out.refill_mask().extend((from..to).map(|key| u8::from(seen(key))));
+fn mask_unseen(seen: impl Fn(usize) -> bool, pick: Pick<'_>, out: &mut ColumnBuf) {
+    if !pick.all(&seen) {
+        pick.extend(out.refill_mask(), |key| u8::from(seen(key)));
     }
 }

@@ -1,174 +1,244 @@
-//! Running totals that do not lose anything on the way.
+//! Totals of floats and decimals, and what becomes of a total: a sum or a mean.
 
-use penstock_memory::Native;
+use std::marker::PhantomData;
+use std::sync::Arc;
 
-/// An exact total of values of up to 128 bits: `low + carry * 2^128`, and how many were added.
+use arrow_array::ArrayRef;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use penstock_expr::conversion::decimal_to_f64;
+use penstock_memory::{Column, ColumnBuf, Native};
+use penstock_types::ComputeError;
+
+use super::cells::Kind;
+use super::state::{believable, numbers, read};
+use super::{each_valid, mask_unseen};
+use crate::pick::Pick;
+
+/// Largest magnitude of a decimal of 38 digits, plus one.
+const DECIMAL_LIMIT: u128 = 10_u128.pow(38);
+
+/// What becomes of a total.
+#[derive(Clone)]
+pub(super) enum Outcome {
+    Sum {
+        unsigned: bool,
+        /// The aggregate and the type of its result, as they print, for errors.
+        names: Arc<(String, String)>,
+    },
+    Mean {
+        /// Digits after the point, for decimals.
+        scale: i8,
+    },
+}
+
+impl Outcome {
+    pub(super) fn overflow(&self, total: &str) -> ComputeError {
+        let names = if let Self::Sum { names, .. } = self { (**names).clone() } else { Default::default() };
+        ComputeError::Overflow {
+            expression: names.0,
+            type_name: names.1,
+            values: format!("the total is {total}"),
+        }
+    }
+}
+
+/// A total of one key, and of how many values.
+pub(super) trait Total: Copy + Default + Send + 'static {
+    type Value: Native;
+    fn add(&mut self, value: Self::Value);
+    fn merge(&mut self, other: &Self);
+    fn count(&self) -> u64;
+    /// The total as a sum, into a column of its type; `Err` when it does not fit.
+    fn sum(&self) -> Result<Self::Value, String>;
+    /// The total divided by the count.
+    fn mean(&self, scale: i8) -> f64;
+    fn save(totals: &[Self]) -> Vec<ArrayRef>;
+    fn load(columns: &[ArrayRef]) -> Result<Vec<Self>, String>;
+}
+
+/// An exact total of values of up to 128 bits: `low + carry * 2^128`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Exact {
     low: i128,
     carry: i64,
-    pub(super) count: u64,
+    count: u64,
 }
 
 impl Exact {
-    #[inline]
-    pub(super) fn add(&mut self, value: i128) {
-        let (low, overflow) = self.low.overflowing_add(value);
-        self.low = low;
-        // Adding overflows upwards only for positive values, downwards only for negative ones.
-        self.carry += if overflow { if value > 0 { 1 } else { -1 } } else { 0 };
-        self.count += 1;
-    }
-
     /// The total, when 128 bits hold it.
-    pub(super) fn get(&self) -> Option<i128> {
+    fn get(&self) -> Option<i128> {
         (self.carry == 0).then_some(self.low)
     }
 
-    /// The total as a float.
-    pub(super) fn to_f64(self) -> f64 {
+    fn to_f64(self) -> f64 {
         self.low as f64 + self.carry as f64 * 2_f64.powi(128)
     }
-}
 
-/// A total of integers of up to 64 bits, which 128 bits always hold, and how many were added.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Whole {
-    pub(super) total: i128,
-    pub(super) count: u64,
-}
-
-/// A total of floats, and how many were added.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Float {
-    pub(super) total: f64,
-    pub(super) count: u64,
-}
-
-/// A running total.
-pub(super) trait Total: Copy + Default + Send + 'static {
-    /// What is added.
-    type Value;
-    fn add(&mut self, value: Self::Value);
-    fn count(&self) -> u64;
+    #[inline]
+    fn add_low(&mut self, value: i128) {
+        let (low, overflow) = self.low.overflowing_add(value);
+        self.low = low;
+        // Adding overflows upwards only for positive values, downwards only for negative ones.
+        let carry = if overflow { if value > 0 { 1 } else { -1 } } else { 0 };
+        self.carry = self.carry.wrapping_add(carry);
+    }
 }
 
 impl Total for Exact {
     type Value = i128;
+
     #[inline]
     fn add(&mut self, value: i128) {
-        Self::add(self, value);
+        self.add_low(value);
+        self.count = self.count.wrapping_add(1);
     }
+
+    fn merge(&mut self, other: &Self) {
+        self.add_low(other.low);
+        self.carry = self.carry.wrapping_add(other.carry);
+        self.count = self.count.wrapping_add(other.count);
+    }
+
     fn count(&self) -> u64 {
         self.count
+    }
+
+    fn sum(&self) -> Result<i128, String> {
+        self.get()
+            .filter(|value| value.unsigned_abs() < DECIMAL_LIMIT)
+            .ok_or_else(|| format!("about {:e} units of the last digit", self.to_f64()))
+    }
+
+    fn mean(&self, scale: i8) -> f64 {
+        let total = match self.get() {
+            Some(total) => decimal_to_f64(total, scale),
+            None => self.to_f64() / 10_f64.powi(i32::from(scale)),
+        };
+        total / self.count as f64
+    }
+
+    fn save(totals: &[Self]) -> Vec<ArrayRef> {
+        vec![
+            numbers::<UInt64Type>(totals.iter().map(|total| total.count)),
+            numbers::<UInt64Type>(totals.iter().map(|total| total.low as u64)),
+            numbers::<Int64Type>(totals.iter().map(|total| (total.low >> 64) as i64)),
+            numbers::<Int64Type>(totals.iter().map(|total| total.carry)),
+        ]
+    }
+
+    fn load(columns: &[ArrayRef]) -> Result<Vec<Self>, String> {
+        let lows = read::<UInt64Type>(&columns[1]);
+        let (highs, carries) = (read::<Int64Type>(&columns[2]), read::<Int64Type>(&columns[3]));
+        let counts = read::<UInt64Type>(&columns[0]).iter().enumerate();
+        counts
+            .map(|(row, &count)| {
+                let low = (i128::from(highs[row]) << 64) | i128::from(lows[row]);
+                Ok(Self { low, carry: carries[row], count: believable(count)? })
+            })
+            .collect()
     }
 }
 
-impl Total for Whole {
-    type Value = i128;
-    #[inline]
-    fn add(&mut self, value: i128) {
-        self.total += value;
-        self.count += 1;
-    }
-    fn count(&self) -> u64 {
-        self.count
-    }
+/// A total of floats.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Float {
+    total: f64,
+    count: u64,
 }
 
 impl Total for Float {
     type Value = f64;
+
     #[inline]
     fn add(&mut self, value: f64) {
         self.total += value;
-        self.count += 1;
+        self.count = self.count.wrapping_add(1);
     }
+
+    fn merge(&mut self, other: &Self) {
+        self.total += other.total;
+        self.count = self.count.wrapping_add(other.count);
+    }
+
     fn count(&self) -> u64 {
         self.count
     }
+
+    fn sum(&self) -> Result<f64, String> {
+        Ok(self.total)
+    }
+
+    fn mean(&self, _scale: i8) -> f64 {
+        self.total / self.count as f64
+    }
+
+    fn save(totals: &[Self]) -> Vec<ArrayRef> {
+        vec![
+            numbers::<UInt64Type>(totals.iter().map(|total| total.count)),
+            numbers::<Float64Type>(totals.iter().map(|total| total.total)),
+        ]
+    }
+
+    fn load(columns: &[ArrayRef]) -> Result<Vec<Self>, String> {
+        let totals = read::<Float64Type>(&columns[1]);
+        let counts = read::<UInt64Type>(&columns[0]).iter().zip(totals);
+        counts.map(|(&count, &total)| Ok(Self { total, count: believable(count)? })).collect()
+    }
 }
 
-/// A column type that adds up into a total of kind `A`.
-pub(super) trait AddsTo<A: Total>: Native {
-    fn widen(self) -> A::Value;
+/// Totals of columns of `T`.
+#[derive(Clone)]
+pub(super) struct Totals<A, T> {
+    pub(super) outcome: Outcome,
+    pub(super) of: PhantomData<fn(A, T)>,
 }
 
-macro_rules! adds {
-    ($total:ty: $($type:ty),*) => {$(
-        impl AddsTo<$total> for $type {
-            #[inline]
-            fn widen(self) -> <$total as Total>::Value { self as <$total as Total>::Value }
+impl<A: Total, T: Native + Into<A::Value>> Kind for Totals<A, T> {
+    type Cell = A;
+
+    fn take(&self, cells: &mut [A], ids: &[u32], input: Option<Column<'_>>, _times: Option<&[i64]>) -> isize {
+        let column = input.expect("a total has an input");
+        each_valid(ids, column.fixed::<T>(), column.valid, |id, value| cells[id].add(value.into()));
+        0
+    }
+
+    fn merge(&self, into: &mut A, from: &A) {
+        into.merge(from);
+    }
+
+    fn write(&self, cells: &[A], pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
+        match self.outcome {
+            Outcome::Mean { scale } => pick.extend(out.refill::<f64>(), |id| cells[id].mean(scale)),
+            Outcome::Sum { .. } => {
+                let sums = out.refill::<A::Value>();
+                let mut wrong = None;
+                pick.all(|id| match cells[id].sum() {
+                    Ok(sum) => {
+                        sums.push(sum);
+                        true
+                    }
+                    Err(total) => {
+                        wrong = Some(total);
+                        false
+                    }
+                });
+                if let Some(total) = wrong {
+                    return Err(self.outcome.overflow(&total));
+                }
+            }
         }
-    )*};
-}
-adds!(Whole: i8, i16, i32, i64, u8, u16, u32, u64);
-adds!(Float: f32, f64);
-adds!(Exact: i128);
+        mask_unseen(|id| cells[id].count() > 0, pick, out);
+        Ok(())
+    }
 
-/// Runs `$body` with `$total` and `$type` bound to what adds up columns of that storage.
-macro_rules! with_total {
-    ($physical:expr, $total:ident, $type:ident => $body:expr) => {
-        match $physical {
-            Physical::I8 => {
-                type $total = Whole;
-                type $type = i8;
-                $body
-            }
-            Physical::I16 => {
-                type $total = Whole;
-                type $type = i16;
-                $body
-            }
-            Physical::I32 => {
-                type $total = Whole;
-                type $type = i32;
-                $body
-            }
-            Physical::I64 => {
-                type $total = Whole;
-                type $type = i64;
-                $body
-            }
-            Physical::U8 => {
-                type $total = Whole;
-                type $type = u8;
-                $body
-            }
-            Physical::U16 => {
-                type $total = Whole;
-                type $type = u16;
-                $body
-            }
-            Physical::U32 => {
-                type $total = Whole;
-                type $type = u32;
-                $body
-            }
-            Physical::U64 => {
-                type $total = Whole;
-                type $type = u64;
-                $body
-            }
-            Physical::F32 => {
-                type $total = Float;
-                type $type = f32;
-                $body
-            }
-            Physical::F64 => {
-                type $total = Float;
-                type $type = f64;
-                $body
-            }
-            Physical::I128 => {
-                type $total = Exact;
-                type $type = i128;
-                $body
-            }
-            Physical::View => unreachable!("the plan sums numbers only"),
-        }
-    };
+    fn save(&self, cells: &[A]) -> Vec<ArrayRef> {
+        A::save(cells)
+    }
+
+    fn load(&self, columns: &[ArrayRef]) -> Result<Vec<A>, String> {
+        A::load(columns)
+    }
 }
-pub(super) use with_total;
 
 #[cfg(test)]
 mod tests {
@@ -177,9 +247,12 @@ mod tests {
     #[test]
     fn totals_may_leave_128_bits_and_come_back() {
         let mut total = Exact::default();
-        for value in [i128::MAX, i128::MAX, 5, -i128::MAX, -i128::MAX] {
+        let mut half = Exact::default();
+        for value in [i128::MAX, i128::MAX, 5] {
             total.add(value);
         }
+        [-i128::MAX, -i128::MAX].into_iter().for_each(|value| half.add(value));
+        total.merge(&half);
         assert_eq!(total.get(), Some(5));
         total.add(i128::MIN);
         total.add(i128::MIN);

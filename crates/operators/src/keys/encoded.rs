@@ -8,19 +8,22 @@ use std::hash::BuildHasher;
 
 use arrow_buffer::Buffer;
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 use penstock_memory::view::{make_view, view_len, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Native, Physical};
 
 use super::MISSING;
+use super::table::Table;
 use crate::heap_bytes;
+use crate::pick::Pick;
 
 /// Maps rows of columns to dense ids.
+#[derive(Clone)]
 pub struct EncodedKeys {
     /// The bytes of all keys, one after the other, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    table: HashTable<u32>,
+    /// By the hash of the bytes.
+    table: Table<u64>,
     hasher: RandomState,
 }
 
@@ -121,7 +124,7 @@ fn write_fixed<T: KeyBytes>(values: &[T], column: &Column<'_>, at: &mut [usize],
 impl EncodedKeys {
     /// An empty index.
     pub fn new() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), table: HashTable::new(), hasher: RandomState::default() }
+        Self { bytes: Vec::new(), ends: Vec::new(), table: Table::new(), hasher: RandomState::default() }
     }
 
     /// Number of keys.
@@ -136,7 +139,7 @@ impl EncodedKeys {
 
     /// Heap memory that the index holds.
     pub fn bytes(&self) -> usize {
-        heap_bytes(&self.bytes) + heap_bytes(&self.ends) + self.table.allocation_size()
+        heap_bytes(&self.bytes) + heap_bytes(&self.ends) + self.table.bytes()
     }
 
     fn key<'a>(bytes: &'a [u8], ends: &[usize], id: usize) -> &'a [u8] {
@@ -144,38 +147,61 @@ impl EncodedKeys {
         &bytes[start..ends[id]]
     }
 
+    /// Appends the id that stands first where each row's key is looked for, if its hash is the same.
+    fn glance(&self, encoded: &Rows, rows: usize, hashes: &mut Vec<u64>, ids: &mut Vec<u32>) {
+        hashes.extend((0..rows).map(|row| self.hasher.hash_one(encoded.row(row))));
+        ids.extend(hashes.iter().map(|&hash| self.table.glance(hash, 0).wrapping_sub(1)));
+    }
+
+    fn is(&self, id: u32, key: &[u8]) -> bool {
+        Self::key(&self.bytes, &self.ends, id as usize) == key
+    }
+
     /// Appends the id of each row's key.
     pub fn insert(&mut self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
-        let encoded = encode(columns, rows);
-        ids.extend((0..rows).map(|row| {
+        let (encoded, mut hashes, start) = (encode(columns, rows), Vec::with_capacity(rows), ids.len());
+        self.glance(&encoded, rows, &mut hashes, ids);
+        for (row, id) in ids[start..].iter_mut().enumerate() {
             let key = encoded.row(row);
-            let hash = self.hasher.hash_one(key);
-            let (bytes, ends) = (&mut self.bytes, &mut self.ends);
-            if let Some(&id) = self.table.find(hash, |&id| Self::key(bytes, ends, id as usize) == key) {
-                return id;
+            if *id == MISSING || !self.is(*id, key) {
+                *id = self.insert_one(hashes[row], key);
             }
-            let id = ends.len() as u32;
-            bytes.extend_from_slice(key);
-            ends.push(bytes.len());
-            let hasher = &self.hasher;
-            self.table.insert_unique(hash, id, |&id| hasher.hash_one(Self::key(bytes, ends, id as usize)));
-            id
-        }));
+        }
+    }
+
+    fn insert_one(&mut self, hash: u64, key: &[u8]) -> u32 {
+        match self.table.find(hash, 0, |id| self.is(id, key)) {
+            Ok(id) => id,
+            Err(_) if self.table.is_full() => {
+                self.table.grow();
+                self.insert_one(hash, key)
+            }
+            Err(free) => {
+                let id = self.ends.len() as u32;
+                self.bytes.extend_from_slice(key);
+                self.ends.push(self.bytes.len());
+                self.table.fill(free, hash, 0, id);
+                id
+            }
+        }
     }
 
     /// Appends the id of each row's key, [`MISSING`] where there is none.
     pub fn find(&self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
-        let encoded = encode(columns, rows);
-        ids.extend((0..rows).map(|row| {
+        let (encoded, mut hashes, start) = (encode(columns, rows), Vec::with_capacity(rows), ids.len());
+        self.glance(&encoded, rows, &mut hashes, ids);
+        for (row, id) in ids[start..].iter_mut().enumerate() {
             let key = encoded.row(row);
-            let same = |&id: &u32| Self::key(&self.bytes, &self.ends, id as usize) == key;
-            self.table.find(self.hasher.hash_one(key), same).copied().unwrap_or(MISSING)
-        }));
+            if *id == MISSING || !self.is(*id, key) {
+                *id = self.table.find(hashes[row], 0, |id| self.is(id, key)).unwrap_or(MISSING);
+            }
+        }
     }
 
-    /// Writes the keys with the ids `from..to`, one column per key column.
-    pub fn write(&self, from: usize, to: usize, columns: &mut [ColumnBuf]) {
-        let mut at: Vec<usize> = (from..to).map(|id| if id == 0 { 0 } else { self.ends[id - 1] }).collect();
+    /// Writes the keys with those ids, one column per key column.
+    pub fn write(&self, pick: Pick<'_>, columns: &mut [ColumnBuf]) {
+        let mut at = Vec::with_capacity(pick.len());
+        pick.extend(&mut at, |id| if id == 0 { 0 } else { self.ends[id - 1] });
         for column in columns {
             macro_rules! fill {
                 ($($kind:ident $type:ty),*) => {

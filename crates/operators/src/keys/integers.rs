@@ -1,38 +1,40 @@
 //! One column of integers, times or bools.
 //!
-//! While the keys span a small range, a table indexed by `key - lowest` gives the id without hashing;
-//! beyond that a hash table takes over, for good.
+//! While the keys span a small range, or fill the one they span, a table indexed by `key - lowest` gives the id without
+//! hashing; otherwise a hash table does.
 //!
 //! K1. `keys[id]` is the key with that id, as its 64 bits; the null key has the id `null`, and an
 //!     unused entry in `keys`.
 //! K2. Dense: `table[key - lowest]` is the id plus one, 0 for a key that is not there.
 
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
 use penstock_memory::{Column, ColumnBuf, Physical, Values};
-use std::hash::BuildHasher;
 
 use super::MISSING;
+use super::table::{Seed, Table};
 use crate::heap_bytes;
+use crate::pick::Pick;
 
 /// A table of so many entries is always worth it.
 const SMALL_TABLE: u64 = 1024;
 /// A larger one is, while it has at most so many entries per key or row that it serves ...
 const ENTRIES_PER_KEY: u64 = 16;
-/// ... and stays within half of a common L2 cache.
+/// ... and stays within half of a common L2 cache ...
 const LARGEST_TABLE: u64 = 64 * 1024;
+/// ... or has at most so many entries per key, which is less than hashing takes.
+const FULL_ENTRIES_PER_KEY: u64 = 4;
 
+#[derive(Clone)]
 enum Places {
     Dense { lowest: i64, table: Vec<u32> },
-    Hashed(HashTable<u32>),
+    Hashed(Table<u64>),
 }
 
 /// Maps integers to dense ids.
+#[derive(Clone)]
 pub struct IntegerKeys {
     keys: Vec<i64>,
     null: Option<u32>,
     places: Places,
-    hasher: RandomState,
 }
 
 /// An integer as the 64 bits that stand for it.
@@ -84,8 +86,7 @@ impl IntegerKeys {
 
     /// An empty index.
     pub fn new() -> Self {
-        let places = Places::Dense { lowest: 0, table: Vec::new() };
-        Self { keys: Vec::new(), null: None, places, hasher: RandomState::default() }
+        Self { keys: Vec::new(), null: None, places: Places::Dense { lowest: 0, table: Vec::new() } }
     }
 
     /// Number of keys.
@@ -103,28 +104,55 @@ impl IntegerKeys {
         heap_bytes(&self.keys)
             + match &self.places {
                 Places::Dense { table, .. } => heap_bytes(table),
-                Places::Hashed(table) => table.allocation_size(),
+                Places::Hashed(table) => table.bytes(),
             }
     }
 
     /// Appends the id of each row's key; new keys get new ids.
     pub fn insert(&mut self, column: Column<'_>, ids: &mut Vec<u32>) {
         let start = ids.len();
-        self.find(column, ids);
-        // Mostly every key is known already, and this scan is all there is to it.
-        if ids[start..].contains(&MISSING) {
-            with_integers!(column.values, values => self.insert_missing(values, column.valid, &mut ids[start..]));
+        with_integers!(column.values, values => {
+            self.glance(values, ids);
+            self.place_nulls(column.valid, &mut ids[start..]);
+            // Mostly every key is known already, and this scan is all there is to it.
+            if ids[start..].contains(&MISSING) {
+                self.insert_missing(values, column.valid, &mut ids[start..]);
+            }
+        });
+    }
+
+    /// Appends ids without following collisions up: [`MISSING`] may also mean that the key stands elsewhere.
+    fn glance<T: KeyBits>(&self, values: &[T], ids: &mut Vec<u32>) {
+        match &self.places {
+            Places::Dense { lowest, table } => ids.extend(values.iter().map(|&key| {
+                // A key below `lowest` wraps around to a place beyond the table; 0 - 1 wraps to MISSING.
+                let place = key.bits().wrapping_sub(*lowest) as u64 as usize;
+                table.get(place).copied().unwrap_or(0).wrapping_sub(1)
+            })),
+            Places::Hashed(table) => {
+                let id = |&key: &T| table.glance(key.bits().cast_unsigned(), 0).wrapping_sub(1);
+                ids.extend(values.iter().map(id));
+            }
+        }
+    }
+
+    fn place_nulls(&self, valid: Option<&[u8]>, ids: &mut [u32]) {
+        if let Some(mask) = valid {
+            let null = self.null.unwrap_or(MISSING);
+            for (id, _) in ids.iter_mut().zip(mask).filter(|(_, valid)| **valid == 0) {
+                *id = null;
+            }
         }
     }
 
     fn insert_missing<T: KeyBits>(&mut self, values: &[T], valid: Option<&[u8]>, ids: &mut [u32]) {
         let is_valid = |row: usize| valid.is_none_or(|mask| mask[row] != 0);
-        let missing = || (0..ids.len()).filter(|&row| ids[row] == MISSING && is_valid(row));
-        let range = missing().map(|row| values[row].bits()).fold(None, |range: Option<(i64, i64)>, key| {
-            Some(range.map_or((key, key), |(smallest, largest)| (smallest.min(key), largest.max(key))))
-        });
-        if let Some((smallest, largest)) = range {
-            self.cover(smallest, largest, values.len());
+        if matches!(self.places, Places::Dense { .. }) {
+            let missing = (0..ids.len()).filter(|&row| ids[row] == MISSING && is_valid(row));
+            let range = missing.map(|row| values[row].bits()).fold(None, widened);
+            if let Some((smallest, largest)) = range {
+                self.cover(smallest, largest, values.len());
+            }
         }
         for row in 0..ids.len() {
             if ids[row] == MISSING {
@@ -142,26 +170,59 @@ impl IntegerKeys {
     }
 
     fn insert_one(&mut self, key: i64) -> u32 {
-        let (keys, hasher, null) = (&mut self.keys, &self.hasher, self.null);
+        let keys = &mut self.keys;
         match &mut self.places {
             Places::Dense { lowest, table } => {
-                let place = &mut table[key.wrapping_sub(*lowest) as usize];
+                // After a change from hashing in the middle of a run the table may not reach that far.
+                let Some(place) = table.get_mut(key.wrapping_sub(*lowest) as u64 as usize) else {
+                    self.cover(key, key, 0);
+                    return self.insert_one(key);
+                };
                 if *place == 0 {
                     keys.push(key);
                     *place = keys.len() as u32;
                 }
                 *place - 1
             }
-            Places::Hashed(table) => {
-                let hash = hasher.hash_one(key);
-                if let Some(&id) = table.find(hash, |&id| keys[id as usize] == key && Some(id) != null) {
-                    return id;
+            Places::Hashed(table) => match table.find(key.cast_unsigned(), 0, |_| true) {
+                Ok(id) => id,
+                Err(_) if table.is_full() => {
+                    self.grow_hashed();
+                    self.insert_one(key)
                 }
-                let id = keys.len() as u32;
-                keys.push(key);
-                table.insert_unique(hash, id, |&id| hasher.hash_one(keys[id as usize]));
-                id
+                Err(free) => {
+                    let id = keys.len() as u32;
+                    keys.push(key);
+                    table.fill(free, key.cast_unsigned(), 0, id);
+                    id
+                }
+            },
+        }
+    }
+
+    fn known(&self) -> impl Iterator<Item = (i64, u32)> {
+        let null = self.null;
+        self.keys
+            .iter()
+            .enumerate()
+            .map(|(id, &key)| (key, id as u32))
+            .filter(move |(_, id)| Some(*id) != null)
+    }
+
+    /// Makes room in the hash table, or does without it when the keys fill the range that they span.
+    fn grow_hashed(&mut self) {
+        let range = self.known().map(|(key, _)| key).fold(None, widened);
+        if let Some((lowest, largest)) = range {
+            let entries = (largest.wrapping_sub(lowest) as u64).saturating_add(1);
+            if entries <= self.keys.len() as u64 * FULL_ENTRIES_PER_KEY {
+                let mut table = vec![0; entries as usize];
+                self.known().for_each(|(key, id)| table[key.wrapping_sub(lowest) as usize] = id + 1);
+                self.places = Places::Dense { lowest, table };
+                return;
             }
+        }
+        if let Places::Hashed(table) = &mut self.places {
+            table.grow();
         }
     }
 
@@ -175,12 +236,27 @@ impl IntegerKeys {
         if old_len > 0 && smallest >= old_lowest && largest <= highest {
             return;
         }
-        let (from, to) =
+        let (mut from, mut to) =
             if old_len == 0 { (smallest, largest) } else { (smallest.min(old_lowest), largest.max(highest)) };
-        let entries = (to.wrapping_sub(from) as u64).saturating_add(1);
-        let allowed = SMALL_TABLE.max((self.keys.len() + rows) as u64 * ENTRIES_PER_KEY).min(LARGEST_TABLE);
-        if entries <= allowed {
-            let mut wider = vec![0; entries as usize];
+        let entries = |from: i64, to: i64| (to.wrapping_sub(from) as u64).saturating_add(1);
+        let keys = (self.keys.len() + rows) as u64;
+        let allowed = SMALL_TABLE
+            .max((keys * ENTRIES_PER_KEY).min(LARGEST_TABLE))
+            .max(self.keys.len() as u64 * FULL_ENTRIES_PER_KEY);
+        if entries(from, to) <= allowed {
+            // A large table grows by half at least, so that keys that come in order do not copy it again and again.
+            if old_len as u64 >= SMALL_TABLE {
+                let more = (old_len / 2) as i64;
+                let wider = if smallest < old_lowest {
+                    (from.min(old_lowest.saturating_sub(more)), to)
+                } else {
+                    (from, to.max(highest.saturating_add(more)))
+                };
+                if entries(wider.0, wider.1) <= allowed {
+                    (from, to) = wider;
+                }
+            }
+            let mut wider = vec![0; entries(from, to) as usize];
             if old_len > 0 {
                 let shift = old_lowest.wrapping_sub(from) as usize;
                 wider[shift..shift + old_len].copy_from_slice(table);
@@ -188,55 +264,47 @@ impl IntegerKeys {
             (*lowest, *table) = (from, wider);
             return;
         }
-        let mut hashed = HashTable::with_capacity(self.keys.len());
-        for id in (0..self.keys.len() as u32).filter(|&id| Some(id) != self.null) {
-            let hash = |&id: &u32| self.hasher.hash_one(self.keys[id as usize]);
-            hashed.insert_unique(hash(&id), id, hash);
-        }
+        let mut hashed = Table::with_room(self.keys.len() + 1, Seed::random());
+        self.known().for_each(|(key, id)| hashed.add(key.cast_unsigned(), 0, id));
         self.places = Places::Hashed(hashed);
     }
 
     /// Appends the id of each row's key, [`MISSING`] where there is none.
     pub fn find(&self, column: Column<'_>, ids: &mut Vec<u32>) {
         let start = ids.len();
-        with_integers!(column.values, values => match &self.places {
-            Places::Dense { lowest, table } => ids.extend(values.iter().map(|&key| {
-                // A key below `lowest` wraps around to a place beyond the table; 0 - 1 wraps to MISSING.
-                let place = key.bits().wrapping_sub(*lowest) as u64 as usize;
-                table.get(place).copied().unwrap_or(0).wrapping_sub(1)
-            })),
-            Places::Hashed(table) => ids.extend(values.iter().map(|&key| {
-                let key = key.bits();
-                let same = |&id: &u32| self.keys[id as usize] == key && Some(id) != self.null;
-                table.find(self.hasher.hash_one(key), same).copied().unwrap_or(MISSING)
-            })),
-        });
-        if let Some(mask) = column.valid {
-            let null = self.null.unwrap_or(MISSING);
-            for (id, _) in ids[start..].iter_mut().zip(mask).filter(|(_, valid)| **valid == 0) {
-                *id = null;
+        with_integers!(column.values, values => {
+            self.glance(values, ids);
+            if let Places::Hashed(table) = &self.places {
+                for (id, key) in ids[start..].iter_mut().zip(values).filter(|(id, _)| **id == MISSING) {
+                    *id = table.find(key.bits().cast_unsigned(), 0, |_| true).unwrap_or(MISSING);
+                }
             }
-        }
+        });
+        self.place_nulls(column.valid, &mut ids[start..]);
     }
 
-    /// Writes the keys with the ids `from..to`.
-    pub fn write(&self, from: usize, to: usize, column: &mut ColumnBuf) {
-        let keys = &self.keys[from..to];
+    /// Writes the keys with those ids.
+    pub fn write(&self, pick: Pick<'_>, column: &mut ColumnBuf) {
+        let keys = &self.keys;
         macro_rules! fill {
             ($($kind:ident $type:ty),*) => {
                 match column.physical() {
-                    $(Physical::$kind => column.refill::<$type>().extend(keys.iter().map(|&key| key as $type)),)*
+                    $(Physical::$kind => pick.extend(column.refill::<$type>(), |id| keys[id] as $type),)*
                     _ => unreachable!("only integer columns are indexed as integers"),
                 }
             };
         }
         fill!(I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64);
-        if let Some(null) = self.null.map(|null| null as usize).filter(|null| (from..to).contains(null)) {
-            let mask = column.refill_mask();
-            mask.resize(to - from, 1);
-            mask[null - from] = 0;
+        if let Some(null) = self.null
+            && !pick.all(|id| id != null as usize)
+        {
+            pick.extend(column.refill_mask(), |id| u8::from(id != null as usize));
         }
     }
+}
+
+fn widened(range: Option<(i64, i64)>, key: i64) -> Option<(i64, i64)> {
+    Some(range.map_or((key, key), |(smallest, largest)| (smallest.min(key), largest.max(key))))
 }
 
 impl Default for IntegerKeys {

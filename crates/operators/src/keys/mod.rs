@@ -4,20 +4,28 @@
 //! first seen. Null is a key like any other; NaN equals NaN; -0.0 equals 0.0.
 //!
 //! - [`integers`]: one column of integers, times or bools; a table without hashing while the range is small
+//! - `packed`: columns of fixed width that fit 16 bytes together
 //! - [`encoded`]: everything else, by the bytes of the row
+//! - [`groups`]: the key groups of rows
 
 pub mod encoded;
+pub mod groups;
 pub mod integers;
+pub(crate) mod packed;
+mod table;
 
 use penstock_memory::{Column, ColumnBuf, Physical};
 
+use crate::pick::Pick;
 use encoded::EncodedKeys;
 use integers::IntegerKeys;
+use packed::PackedKeys;
 
 /// The id of a key that is not there.
 pub const MISSING: u32 = u32::MAX;
 
 /// Maps keys to dense ids.
+#[derive(Clone)]
 pub enum KeyIndex {
     /// No key column: every row has the same key.
     Single {
@@ -26,8 +34,25 @@ pub enum KeyIndex {
     },
     /// One integer column.
     Integers(IntegerKeys),
+    /// Columns of at most 8 bytes together.
+    Packed64(PackedKeys<u64>),
+    /// Columns of at most 16 bytes together.
+    Packed128(PackedKeys<u128>),
     /// Any columns.
     Encoded(EncodedKeys),
+}
+
+/// Runs `$body` with `$keys` bound to the index, except where there is no key column.
+macro_rules! by_kind {
+    ($index:expr, $seen:ident => $single:expr, $keys:ident => $body:expr, $columns:ident => $many:expr) => {
+        match $index {
+            KeyIndex::Single { seen: $seen } => $single,
+            KeyIndex::Integers($keys) => $body,
+            KeyIndex::Packed64($columns) => $many,
+            KeyIndex::Packed128($columns) => $many,
+            KeyIndex::Encoded($columns) => $many,
+        }
+    };
 }
 
 impl KeyIndex {
@@ -36,17 +61,15 @@ impl KeyIndex {
         match columns {
             [] => Self::Single { seen: false },
             [one] if IntegerKeys::holds(*one) => Self::Integers(IntegerKeys::new()),
+            _ if PackedKeys::<u64>::holds(columns) => Self::Packed64(PackedKeys::new(columns)),
+            _ if PackedKeys::<u128>::holds(columns) => Self::Packed128(PackedKeys::new(columns)),
             _ => Self::Encoded(EncodedKeys::new()),
         }
     }
 
     /// Number of keys.
     pub fn len(&self) -> usize {
-        match self {
-            Self::Single { seen } => usize::from(*seen),
-            Self::Integers(keys) => keys.len(),
-            Self::Encoded(keys) => keys.len(),
-        }
+        by_kind!(self, seen => usize::from(*seen), keys => keys.len(), keys => keys.len())
     }
 
     /// Whether there is no key.
@@ -56,42 +79,32 @@ impl KeyIndex {
 
     /// Heap memory that the index holds.
     pub fn bytes(&self) -> usize {
-        match self {
-            Self::Single { .. } => 0,
-            Self::Integers(keys) => keys.bytes(),
-            Self::Encoded(keys) => keys.bytes(),
-        }
+        by_kind!(self, _seen => 0, keys => keys.bytes(), keys => keys.bytes())
     }
 
     /// Fills `ids` with the id of each row's key; new keys get new ids.
     pub fn insert(&mut self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
         ids.clear();
-        match self {
-            Self::Single { seen } => {
-                *seen |= rows > 0;
-                ids.resize(rows, 0);
-            }
-            Self::Integers(keys) => keys.insert(columns[0], ids),
-            Self::Encoded(keys) => keys.insert(columns, rows, ids),
-        }
+        by_kind!(self, seen => {
+            *seen |= rows > 0;
+            ids.resize(rows, 0);
+        }, keys => keys.insert(columns[0], ids), keys => keys.insert(columns, rows, ids));
     }
 
     /// Fills `ids` with the id of each row's key, [`MISSING`] for those that are not there.
     pub fn find(&self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
         ids.clear();
-        match self {
-            Self::Single { seen } => ids.resize(rows, if *seen { 0 } else { MISSING }),
-            Self::Integers(keys) => keys.find(columns[0], ids),
-            Self::Encoded(keys) => keys.find(columns, rows, ids),
-        }
+        by_kind!(self, seen => ids.resize(rows, if *seen { 0 } else { MISSING }),
+            keys => keys.find(columns[0], ids), keys => keys.find(columns, rows, ids));
     }
 
     /// Writes the keys with the ids `from..to` into one column per key column.
     pub fn write(&self, from: usize, to: usize, columns: &mut [ColumnBuf]) {
-        match self {
-            Self::Single { .. } => {}
-            Self::Integers(keys) => keys.write(from, to, &mut columns[0]),
-            Self::Encoded(keys) => keys.write(from, to, columns),
-        }
+        self.write_picked(Pick::Range(from, to), columns);
+    }
+
+    /// Writes the keys with those ids into one column per key column.
+    pub fn write_picked(&self, pick: Pick<'_>, columns: &mut [ColumnBuf]) {
+        by_kind!(self, _seen => {}, keys => keys.write(pick, &mut columns[0]), keys => keys.write(pick, columns));
     }
 }

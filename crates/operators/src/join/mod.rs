@@ -1,0 +1,343 @@
+//! Rows of two streams side by side, where their keys are equal and they lie in the same window.
+//!
+//! A row that comes in is stored, and finds the rows of the other side that came before it: so each pair is found once,
+//! by the later of its two rows, and can be given out at once. When the watermark passes the end of a window, the
+//! rows that found nothing are given out by the outer kinds, and everything that the window held goes.
+//!
+//! J1. A pair is never buffered. What waits is one entry per row that came in: the row, and where it stands in the chain
+//!     of its matches. A chain only grows at its front, so that an entry sees the rows that were there when it was made.
+//! J2. A row has found something iff the other side has its key: nothing is noted per row.
+//! J3. A closed window stays until its rows have left, and is found in front of all others, with a row to give out, or
+//!     pairs are still waiting.
+//!
+//! - `state`: a window, its keys and its rows
+//! - `pairs`: the pairs that wait
+//! - `portable`: state taken apart, put together, written and read
+
+mod pairs;
+mod portable;
+mod state;
+
+use arrow_schema::DataType;
+use penstock_memory::{Column, ColumnBuf, Physical, Run, SlotId};
+use penstock_progress::Aligned;
+use penstock_progress::aligned::WindowNumber;
+use penstock_types::{ComputeError, KeyGroups};
+
+use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
+use crate::pick::Pick;
+use crate::rows::placing::{Placed, Placing};
+use crate::rows::results::{put_bounds, put_time};
+use crate::rows::windows::Windows;
+use crate::rows::{any_null, borrowed, gathered, has_nulls};
+use pairs::{Chosen, Pairs};
+use state::JoinWindow;
+
+/// What happens to rows without a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JoinKind {
+    /// They are dropped.
+    Inner,
+    /// Those of the left side go on with nulls.
+    Left,
+    /// Those of the right side go on with nulls.
+    Right,
+    /// Those of both sides go on with nulls.
+    Full,
+}
+
+const KINDS: [(JoinKind, &str); 4] = [
+    (JoinKind::Inner, "inner"),
+    (JoinKind::Left, "left"),
+    (JoinKind::Right, "right"),
+    (JoinKind::Full, "full"),
+];
+
+impl JoinKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        KINDS
+            .iter()
+            .find(|(kind, _)| *kind == self)
+            .map(|(_, name)| *name)
+            .expect("every kind is in the table")
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+    }
+
+    /// Every name there is.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        KINDS.iter().map(|(_, name)| *name)
+    }
+
+    /// Whether rows of that side go on without a match.
+    fn keeps(self, side: usize) -> bool {
+        match self {
+            Self::Inner => false,
+            Self::Left => side == 0,
+            Self::Right => side == 1,
+            Self::Full => true,
+        }
+    }
+}
+
+/// Where a join finds the columns of one side.
+#[derive(Clone, Debug)]
+pub struct JoinPort {
+    /// Event time, 64 bits wide.
+    pub time: SlotId,
+    /// The watermark just before each row; empty in runs that cannot hold a late row.
+    pub watermark: SlotId,
+    /// The keys.
+    pub keys: Vec<SlotId>,
+    /// The other columns that go into the result, and how they are stored.
+    pub columns: Vec<(SlotId, Physical)>,
+}
+
+/// What to join.
+#[derive(Clone, Debug)]
+pub struct JoinSpec {
+    /// The windows.
+    pub windows: Aligned,
+    /// What happens to rows without a match.
+    pub kind: JoinKind,
+    /// The left and the right side.
+    pub ports: [JoinPort; 2],
+    /// How the keys are stored, on both sides.
+    pub keys: Vec<Physical>,
+    /// The types of the keys.
+    pub key_types: Vec<DataType>,
+    /// The types of the columns of each side.
+    pub column_types: [Vec<DataType>; 2],
+    /// How the bounds of a window are stored in the results: as 64 bits, or as 32 for days.
+    pub bounds: Physical,
+    /// Whether the results end with a column of event time.
+    pub emits_time: bool,
+}
+
+/// Joins two streams inside windows.
+///
+/// The results have the bounds of the window, the keys, the columns of the left and of the right side, and event time if
+/// it was asked for. A key with a null in it equals nothing; NaN equals NaN, and -0.0 equals 0.0.
+pub struct WindowJoin {
+    spec: JoinSpec,
+    /// The slots that each side reads: keys, then columns.
+    reads: [Vec<SlotId>; 2],
+    placing: Placing,
+    windows: Windows<JoinWindow>,
+    pairs: Pairs,
+    late: Late,
+    placed: Placed,
+    /// The keys of the rows that come in.
+    ids: Vec<u32>,
+    chosen: Chosen,
+}
+
+impl WindowJoin {
+    /// A join without state.
+    pub fn new(spec: JoinSpec) -> Self {
+        let reads = |port: &JoinPort| {
+            port.keys.iter().copied().chain(port.columns.iter().map(|(slot, _)| *slot)).collect()
+        };
+        Self {
+            reads: [reads(&spec.ports[0]), reads(&spec.ports[1])],
+            placing: Placing::new(spec.windows),
+            windows: Windows::new(),
+            pairs: Pairs::default(),
+            late: Late::default(),
+            placed: Placed::default(),
+            ids: Vec::new(),
+            chosen: Chosen::default(),
+            spec,
+        }
+    }
+
+    /// Adds rows of one side to a window, and notes what they have found.
+    fn take(
+        &mut self,
+        number: WindowNumber,
+        side: usize,
+        keys: &[Column<'_>],
+        columns: &[Column<'_>],
+        rows: Option<&[u32]>,
+        count: usize,
+    ) -> Result<(), ComputeError> {
+        let Self { spec, windows, pairs, ids, .. } = self;
+        windows.update(
+            number,
+            || JoinWindow::new(spec),
+            |window| {
+                window.identify(keys, count, ids)?;
+                pairs.begin(number, side);
+                window.link(side, keys, ids, |row, first| pairs.push(row, first))?;
+                pairs.end();
+                window.store(side, columns, rows, count);
+                Ok(())
+            },
+        )
+    }
+
+    /// Drops closed windows that have nothing more to give out (J3).
+    fn settle(&mut self) {
+        if self.pairs.wait() {
+            return;
+        }
+        while let Some(number) = self.closed() {
+            let kind = self.spec.kind;
+            if self.windows.with_first(|_, window| window.find_unmatched(kind)) == Some(true) {
+                return;
+            }
+            self.windows.remove(number);
+        }
+    }
+
+    /// The first window, if it is closed.
+    fn closed(&self) -> Option<WindowNumber> {
+        self.windows.first().filter(|number| *number < self.placing.closed_below())
+    }
+
+    /// Gathers the rows that were chosen of a window into `out`.
+    fn write(&self, number: WindowNumber, out: &mut Run) {
+        let window = self.windows.get(number).expect("J3: a window stays until its rows have left");
+        let rows = self.chosen.ids.len();
+        out.begin_owned(rows);
+        put_bounds(out, self.spec.windows, number, self.spec.bounds);
+        let mut keys: Vec<ColumnBuf> = self.spec.keys.iter().map(|key| out.scratch(*key)).collect();
+        keys.iter_mut().for_each(ColumnBuf::clear_mask);
+        window.keys().write_picked(Pick::List(&self.chosen.ids), &mut keys);
+        let mut slot = 2;
+        for key in keys {
+            out.put(slot, key);
+            slot += 1;
+        }
+        let mut put = |column: Column<'_>, rows: Option<&[u32]>| {
+            let mut gathered: ColumnBuf = out.scratch(column.values.physical());
+            match rows {
+                Some(rows) => gathered.gather(column, rows),
+                None => gathered.fill_null(self.chosen.ids.len()),
+            }
+            out.put(slot, gathered);
+            slot += 1;
+        };
+        for side in [0, 1] {
+            for column in window.columns(side) {
+                put(column, self.chosen.rows(side));
+            }
+        }
+        if self.spec.emits_time {
+            put_time(out, slot, self.spec.windows, number);
+        }
+    }
+}
+
+impl Stateful for WindowJoin {
+    fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError> {
+        let (time, watermark) = (self.spec.ports[port].time, self.spec.ports[port].watermark);
+        let mut placed = std::mem::take(&mut self.placed);
+        self.late.add(self.placing.place(run, time, watermark, &mut placed));
+        if !placed.spans.is_empty() {
+            run.ready(&self.reads[port]);
+            let columns: Vec<Column<'_>> = self.reads[port].iter().map(|&slot| run.column(slot)).collect();
+            let (keys, columns) = columns.split_at(self.spec.keys.len());
+            if !self.spec.kind.keeps(port) && has_nulls(keys) {
+                placed.retain(run.len(), |row| !any_null(keys, row));
+            }
+            for &span in &placed.spans {
+                let rows = placed.rows(span);
+                let cut: Option<Vec<ColumnBuf>> =
+                    rows.map(|rows| keys.iter().map(|key| gathered(*key, rows)).collect());
+                let cut: Option<Vec<Column<'_>>> = cut.as_deref().map(borrowed);
+                let (keys, count) = (cut.as_deref().unwrap_or(keys), rows.map_or(run.len(), <[u32]>::len));
+                for number in span.first..=span.last {
+                    self.take(number, port, keys, columns, rows, count)?;
+                }
+            }
+        }
+        self.placed = placed;
+        Ok(())
+    }
+
+    fn late_rows(&self, port: usize, run: &mut Run, rows: &mut Vec<u32>) {
+        let port = &self.spec.ports[port];
+        self.placing.late_rows(run, port.time, port.watermark, rows);
+    }
+
+    fn advance(&mut self, watermark: i64) {
+        self.placing.advance(watermark);
+        self.settle();
+    }
+
+    fn close_open(&mut self) -> Option<i64> {
+        // What is closed already is on its way out.
+        let last = self.windows.last().filter(|last| *last >= self.placing.closed_below())?;
+        let watermark = self.placing.close_through(last);
+        self.settle();
+        Some(watermark)
+    }
+
+    fn finish(&mut self) {
+        self.close_open();
+    }
+
+    fn has_output(&self) -> bool {
+        self.pairs.wait() || self.closed().is_some()
+    }
+
+    fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, ComputeError> {
+        if !self.has_output() {
+            out.begin_owned(0);
+            return Ok(0);
+        }
+        let number = match self.pairs.window() {
+            Some(number) => {
+                let window = self.windows.get(number).expect("J3: a window stays until its pairs have left");
+                self.pairs.choose(window, room, &mut self.chosen);
+                number
+            }
+            None => {
+                let (kind, chosen) = (self.spec.kind, &mut self.chosen);
+                let first = self.windows.with_first(|number, window| {
+                    window.choose_unmatched(kind, room, chosen);
+                    number
+                });
+                first.expect("J3: there is output")
+            }
+        };
+        self.write(number, out);
+        self.settle();
+        Ok(self.chosen.ids.len())
+    }
+
+    fn late(&self) -> Late {
+        self.late
+    }
+
+    fn bytes(&self) -> usize {
+        self.windows.bytes() + self.pairs.bytes()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.write_snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        self.read_snapshot(snapshot)
+    }
+
+    fn extract(&mut self, groups: KeyGroups) -> Box<dyn Stateful> {
+        Box::new(self.take_groups(groups))
+    }
+
+    fn split_off(&mut self, watermark: i64) -> Box<dyn Stateful> {
+        Box::new(self.take_over(watermark))
+    }
+
+    fn merge(&mut self, other: Box<dyn Stateful>) {
+        let other: Box<dyn std::any::Any> = other;
+        let other = other.downcast::<Self>().expect("operators that were made alike are merged");
+        self.take_other(*other);
+    }
+}

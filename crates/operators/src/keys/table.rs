@@ -1,0 +1,139 @@
+//! An open-addressing table from keys to ids.
+//!
+//! Key and id stand side by side, so that a lookup mostly touches one cache line. A run is looked up in two passes: the
+//! first reads one entry per row and branches on nothing, so that the memory accesses of many rows overlap; the second
+//! follows up the few rows whose entry was taken by another key.
+//!
+//! T1. The number of entries is a power of two, and at least twice that of the keys: a search ends at a free entry.
+
+/// A key of the table. Equal keys have equal bits.
+pub trait TableKey: Copy + Default + Eq {
+    /// Spreads the key over 64 bits, of which the upper ones count most.
+    fn hash(self, seed: Seed) -> u64;
+}
+
+/// What makes the hashes of one table differ from those of another.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed(u64, u64);
+
+impl Seed {
+    pub fn random() -> Self {
+        use std::hash::BuildHasher;
+        let state = foldhash::fast::RandomState::default();
+        Self(state.hash_one(0_u64), state.hash_one(1_u64) | 1)
+    }
+}
+
+#[inline(always)]
+fn fold(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    (product as u64) ^ (product >> 64) as u64
+}
+
+impl TableKey for u64 {
+    #[inline(always)]
+    fn hash(self, seed: Seed) -> u64 {
+        fold(self ^ seed.0, seed.1)
+    }
+}
+
+impl TableKey for u128 {
+    #[inline(always)]
+    fn hash(self, seed: Seed) -> u64 {
+        fold(fold(self as u64 ^ seed.0, seed.1) ^ (self >> 64) as u64, seed.1)
+    }
+}
+
+/// A key, which of its columns are null, and its id plus one; 0 where the entry is free.
+#[derive(Clone, Copy, Default)]
+struct Entry<K> {
+    key: K,
+    nulls: u32,
+    place: u32,
+}
+
+/// Maps keys to ids.
+#[derive(Clone)]
+pub struct Table<K> {
+    entries: Vec<Entry<K>>,
+    /// How far a hash is shifted to become the number of an entry.
+    shift: u32,
+    used: usize,
+    seed: Seed,
+}
+
+const FIRST_ENTRIES: usize = 16;
+
+impl<K: TableKey> Table<K> {
+    pub fn new() -> Self {
+        Self { entries: vec![Entry::default(); 1], shift: 63, used: 0, seed: Seed::random() }
+    }
+
+    /// A table without keys that holds `keys` of them without growing.
+    pub fn with_room(keys: usize, seed: Seed) -> Self {
+        let entries = (keys.max(FIRST_ENTRIES / 2) * 2).next_power_of_two();
+        Self { entries: vec![Entry::default(); entries], shift: 64 - entries.trailing_zeros(), used: 0, seed }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry<K>>()
+    }
+
+    /// Whether one more key needs a larger table.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        (self.used + 1) * 2 > self.entries.len()
+    }
+
+    #[inline(always)]
+    fn first_place(&self, key: K, nulls: u32) -> usize {
+        let hash = key.hash(self.seed) ^ u64::from(nulls).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (hash >> self.shift) as usize & (self.entries.len() - 1)
+    }
+
+    /// The id of the key plus one if it stands where it is looked for first; otherwise 0.
+    #[inline(always)]
+    pub fn glance(&self, key: K, nulls: u32) -> u32 {
+        let entry = &self.entries[self.first_place(key, nulls)];
+        if entry.key == key && entry.nulls == nulls { entry.place } else { 0 }
+    }
+
+    /// The id for which `same` holds among those that share key and nulls.
+    #[inline]
+    pub fn find(&self, key: K, nulls: u32, same: impl Fn(u32) -> bool) -> Result<u32, usize> {
+        let mask = self.entries.len() - 1;
+        let mut place = self.first_place(key, nulls);
+        loop {
+            let entry = &self.entries[place & mask];
+            if entry.place == 0 {
+                return Err(place & mask); // T1
+            }
+            if entry.key == key && entry.nulls == nulls && same(entry.place - 1) {
+                return Ok(entry.place - 1);
+            }
+            place += 1;
+        }
+    }
+
+    /// Puts a key into the free entry that `find` gave. The table is not full.
+    pub fn fill(&mut self, free: usize, key: K, nulls: u32, id: u32) {
+        debug_assert!(!self.is_full(), "T1");
+        self.entries[free] = Entry { key, nulls, place: id + 1 };
+        self.used += 1;
+    }
+
+    /// Adds a key that is not there, in a table that is not full.
+    pub fn add(&mut self, key: K, nulls: u32, id: u32) {
+        let free = self.find(key, nulls, |_| false).expect_err("nothing is the same");
+        self.fill(free, key, nulls, id);
+    }
+
+    /// Doubles the table.
+    pub fn grow(&mut self) {
+        let old = std::mem::take(&mut self.entries);
+        *self = Self::with_room(old.len(), self.seed);
+        for entry in old.into_iter().filter(|entry| entry.place != 0) {
+            self.add(entry.key, entry.nulls, entry.place - 1);
+        }
+    }
+}

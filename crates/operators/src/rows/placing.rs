@@ -1,0 +1,248 @@
+//! Which windows the rows of a run belong to, and which rows are late.
+//!
+//! L1. A row belongs to the windows that its time lies in, except those that are over by the watermark of its own
+//!     source just before it, and those that were closed. A row that is left with none is late.
+//! L2. A run mostly lies in the same windows as a whole; then it is not cut, and its times are read only where the
+//!     source has not noted their range.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use penstock_memory::{Run, SlotId};
+use penstock_progress::Aligned;
+use penstock_progress::aligned::WindowNumber;
+use penstock_progress::watermark::min_max;
+
+use crate::contract::Late;
+
+/// Rows of a run that go into the same windows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// The first of the windows.
+    pub(crate) first: WindowNumber,
+    /// The last of them.
+    pub(crate) last: WindowNumber,
+    from: usize,
+    to: usize,
+}
+
+/// A run, cut into the rows that go into the same windows.
+#[derive(Default)]
+pub(crate) struct Placed {
+    /// The pieces.
+    pub(crate) spans: Vec<Span>,
+    /// The rows of all spans, one span after the other; nothing when one span has all rows.
+    order: Vec<u32>,
+    cut: bool,
+}
+
+impl Placed {
+    /// The rows of a span; `None` for all rows of the run.
+    pub(crate) fn rows(&self, span: Span) -> Option<&[u32]> {
+        self.cut.then(|| &self.order[span.from..span.to])
+    }
+
+    /// Puts rows in order of their spans, which have been counted in `to`.
+    fn sort(&mut self, of_row: &[u32]) {
+        let mut end = 0;
+        for span in &mut self.spans {
+            (span.from, end) = (end, end + span.to);
+            span.to = span.from;
+        }
+        self.order.resize(end, 0);
+        for (row, &span) in of_row.iter().enumerate().filter(|(_, span)| **span != LATE) {
+            let span = &mut self.spans[span as usize];
+            self.order[span.to] = row as u32;
+            span.to += 1;
+        }
+        self.cut = true;
+    }
+
+    /// Leaves only the rows that `keep` says.
+    pub(crate) fn retain(&mut self, rows: usize, keep: impl Fn(usize) -> bool) {
+        if !self.cut {
+            self.cut = true;
+            self.order.clear();
+            self.order.extend(0..rows as u32);
+        }
+        let mut kept = 0;
+        for span in &mut self.spans {
+            let start = kept;
+            for place in span.from..span.to {
+                let row = self.order[place];
+                self.order[kept] = row;
+                kept += usize::from(keep(row as usize));
+            }
+            (span.from, span.to) = (start, kept);
+        }
+        self.order.truncate(kept);
+        self.spans.retain(|span| span.from < span.to);
+    }
+}
+
+/// The windows of an operator, and which of them are closed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placing {
+    windows: Aligned,
+    /// Windows below are closed.
+    closed_below: WindowNumber,
+    /// The watermark that this amounts to.
+    closed_by: i64,
+}
+
+/// The span of a late row.
+const LATE: u32 = u32::MAX;
+
+impl Placing {
+    /// All windows are open.
+    pub(crate) fn new(windows: Aligned) -> Self {
+        Self { windows, closed_below: WindowNumber::MIN, closed_by: i64::MIN }
+    }
+
+    /// Windows below this number are closed.
+    pub(crate) fn closed_below(&self) -> WindowNumber {
+        self.closed_below
+    }
+
+    /// The watermark that this amounts to.
+    pub(crate) fn closed_by(&self) -> i64 {
+        self.closed_by
+    }
+
+    /// Closes what is over by that watermark.
+    pub(crate) fn advance(&mut self, watermark: i64) {
+        self.close_below(self.windows.first_window(watermark), watermark);
+    }
+
+    /// Closes the windows up to and with `last`. The watermark that this amounts to.
+    pub(crate) fn close_through(&mut self, last: WindowNumber) -> i64 {
+        let watermark = self.windows.bounds(last).1;
+        self.close_below(last + 1, watermark);
+        watermark
+    }
+
+    /// Closes the windows below that number, which `watermark` amounts to.
+    pub(crate) fn close_below(&mut self, number: WindowNumber, watermark: i64) {
+        self.closed_below = self.closed_below.max(number);
+        self.closed_by = self.closed_by.max(watermark);
+    }
+
+    /// Whether nothing was closed yet.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.closed_below == WindowNumber::MIN
+    }
+
+    /// Cuts a run by window (L1, L2). The late rows are in no span.
+    pub(crate) fn place(&self, run: &mut Run, time: SlotId, watermark: SlotId, placed: &mut Placed) -> Late {
+        placed.spans.clear();
+        placed.order.clear();
+        placed.cut = false;
+        if run.is_empty() {
+            return Late::default();
+        }
+        let floor = self.floor(run, watermark);
+        if let Some((first, last)) = self.common_windows(run, time, floor) {
+            placed.spans.push(Span { first, last, from: 0, to: run.len() });
+            return Late::default();
+        }
+        self.cut(run, time, watermark, placed)
+    }
+
+    /// The rows of a run that are late.
+    pub(crate) fn late_rows(&self, run: &mut Run, time: SlotId, watermark: SlotId, rows: &mut Vec<u32>) {
+        rows.clear();
+        let mut placed = Placed::default();
+        self.place(run, time, watermark, &mut placed);
+        if placed.cut {
+            let mut on_time = vec![false; run.len()];
+            placed.order.iter().for_each(|&row| on_time[row as usize] = true);
+            rows.extend((0..run.len() as u32).filter(|&row| !on_time[row as usize]));
+        }
+    }
+
+    /// The first window that is not over or closed for any of the rows.
+    fn floor(&self, run: &mut Run, watermark: SlotId) -> WindowNumber {
+        let highest = if run.holds(watermark) {
+            run.ready(&[watermark]);
+            min_max(run.column(watermark).fixed()).map(|(_, highest)| highest)
+        } else {
+            run.watermark()
+        };
+        highest.map_or(self.closed_below, |mark| self.closed_below.max(self.windows.first_window(mark)))
+    }
+
+    /// The windows that every row of the run belongs to, if they are the same.
+    fn common_windows(
+        &self,
+        run: &mut Run,
+        time: SlotId,
+        floor: WindowNumber,
+    ) -> Option<(WindowNumber, WindowNumber)> {
+        let windows = self.windows;
+        let of_range = |(earliest, latest): (i64, i64)| {
+            let (first, last) = (windows.first_window(earliest), windows.last_window(earliest));
+            let common = (first, last) == (windows.first_window(latest), windows.last_window(latest));
+            (common && first >= floor).then_some((first, last))
+        };
+        run.range_of(time).and_then(of_range).or_else(|| {
+            run.ready(&[time]);
+            min_max(run.column(time).fixed()).and_then(of_range)
+        })
+    }
+
+    fn cut(&self, run: &Run, time: SlotId, watermark: SlotId, placed: &mut Placed) -> Late {
+        let times = run.column(time).fixed::<i64>();
+        let marks: Option<&[i64]> = run.holds(watermark).then(|| run.column(watermark).fixed());
+        let mark = |row: usize| marks.map_or(run.watermark(), |marks| Some(marks[row]));
+        let mut panes = Vec::new();
+        self.windows.panes(times, &mut panes);
+        let mut mark_panes = Vec::new();
+        match (marks, run.watermark()) {
+            (Some(marks), _) => self.windows.panes(marks, &mut mark_panes),
+            // A pane's number stands for its times here, and without a watermark no two differ.
+            (None, mark) => mark_panes.resize(times.len(), mark.map_or(0, |mark| self.windows.pane(mark))),
+        }
+        let mut late = Late::default();
+        let mut numbers: HashMap<(WindowNumber, WindowNumber), u32, RandomState> = HashMap::default();
+        let mut of_row = Vec::with_capacity(times.len());
+        let mut previous = None;
+        for row in 0..times.len() {
+            let here = (panes[row], mark_panes[row]);
+            let span = match previous {
+                Some((same, span)) if same == here => span,
+                _ => {
+                    let (first, last) = self.windows.windows_of(here.0);
+                    let over = mark(row).map_or(WindowNumber::MIN, |_| self.windows.windows_of(here.1).0);
+                    let first = first.max(over).max(self.closed_below);
+                    if first > last {
+                        LATE
+                    } else {
+                        *numbers.entry((first, last)).or_insert_with(|| {
+                            placed.spans.push(Span { first, last, from: 0, to: 0 });
+                            placed.spans.len() as u32 - 1
+                        })
+                    }
+                }
+            };
+            previous = Some((here, span));
+            of_row.push(span);
+            if span == LATE {
+                late.rows += 1;
+                let by = mark(row).map_or(self.closed_by, |mark| mark.max(self.closed_by));
+                late.by = late.by.max(Some(by.abs_diff(times[row])));
+            } else {
+                placed.spans[span as usize].to += 1;
+            }
+        }
+        placed.sort(&of_row);
+        late
+    }
+}
+
+impl Late {
+    /// Adds rows that came too late elsewhere or since.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.rows = self.rows.saturating_add(other.rows);
+        self.by = self.by.max(other.by);
+    }
+}

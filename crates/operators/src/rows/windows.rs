@@ -1,0 +1,111 @@
+//! The windows that an operator keeps, and what they hold together.
+//!
+//! B1. `bytes` is what all windows hold: each counts with what it had when it was last updated.
+
+use std::collections::BTreeMap;
+
+use penstock_progress::aligned::WindowNumber;
+
+/// What an operator keeps of one window.
+pub(crate) trait WindowState {
+    /// Heap memory that it holds. Takes no longer with more rows.
+    fn bytes(&self) -> usize;
+}
+
+struct Counted<W> {
+    window: W,
+    bytes: usize,
+}
+
+/// Windows by their number.
+pub(crate) struct Windows<W> {
+    windows: BTreeMap<WindowNumber, Counted<W>>,
+    bytes: usize,
+}
+
+impl<W: WindowState> Windows<W> {
+    /// No window.
+    pub(crate) fn new() -> Self {
+        Self { windows: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// Heap memory that the windows hold.
+    pub(crate) fn bytes(&self) -> usize {
+        // The nodes of the map are at least half full.
+        self.bytes + self.windows.len() * size_of::<(WindowNumber, Counted<W>)>() * 2
+    }
+
+    /// The first number.
+    pub(crate) fn first(&self) -> Option<WindowNumber> {
+        self.windows.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// The last number.
+    pub(crate) fn last(&self) -> Option<WindowNumber> {
+        self.windows.last_key_value().map(|(number, _)| *number)
+    }
+
+    /// All numbers.
+    pub(crate) fn numbers(&self) -> Vec<WindowNumber> {
+        self.windows.keys().copied().collect()
+    }
+
+    /// All windows, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (WindowNumber, &W)> {
+        self.windows.iter().map(|(number, counted)| (*number, &counted.window))
+    }
+
+    /// A window.
+    pub(crate) fn get(&self, number: WindowNumber) -> Option<&W> {
+        self.windows.get(&number).map(|counted| &counted.window)
+    }
+
+    /// Updates a window, which is made if it is not there.
+    pub(crate) fn update<R>(
+        &mut self,
+        number: WindowNumber,
+        make: impl FnOnce() -> W,
+        update: impl FnOnce(&mut W) -> R,
+    ) -> R {
+        let counted = self.windows.entry(number).or_insert_with(|| Counted { window: make(), bytes: 0 });
+        let result = update(&mut counted.window);
+        let bytes = counted.window.bytes();
+        self.bytes = self.bytes - counted.bytes + bytes; // B1
+        counted.bytes = bytes;
+        result
+    }
+
+    /// Asks the first window, which may note how far it has come, but not hold more or less.
+    pub(crate) fn with_first<R>(&mut self, ask: impl FnOnce(WindowNumber, &mut W) -> R) -> Option<R> {
+        self.windows.first_entry().map(|mut entry| ask(*entry.key(), &mut entry.get_mut().window))
+    }
+
+    /// Adds a window that is not there.
+    pub(crate) fn insert(&mut self, number: WindowNumber, window: W) {
+        let bytes = window.bytes();
+        self.bytes += bytes;
+        let replaced = self.windows.insert(number, Counted { window, bytes });
+        debug_assert!(replaced.is_none(), "the window is there");
+    }
+
+    /// Takes a window out.
+    pub(crate) fn remove(&mut self, number: WindowNumber) -> Option<W> {
+        let counted = self.windows.remove(&number)?;
+        self.bytes -= counted.bytes;
+        Some(counted.window)
+    }
+
+    /// All windows, taken out, in order.
+    pub(crate) fn into_windows(self) -> impl Iterator<Item = (WindowNumber, W)> {
+        self.windows.into_iter().map(|(number, counted)| (number, counted.window))
+    }
+
+    /// Takes the windows below that number out.
+    pub(crate) fn remove_below(&mut self, number: WindowNumber) -> Self {
+        let above = self.windows.split_off(&number);
+        let windows = std::mem::replace(&mut self.windows, above);
+        let bytes = windows.values().map(|counted| counted.bytes).sum();
+        self.bytes -= bytes;
+        Self { windows, bytes }
+    }
+}

@@ -1,0 +1,247 @@
+//! One window: its keys, and the best rows of each.
+//!
+//! H1. `best[id]` names the rows of a key. While there are fewer than `k` they are in any order; then they are a heap, with
+//!     the row that ranks last in front; once the window leaves they are in order of rank.
+//! H2. `bars[id]` is the code that a row must reach to come in: 0 while there is room, then that of the last row.
+
+use std::cmp::Ordering;
+
+use penstock_memory::Column;
+use penstock_types::ComputeError;
+
+use super::TopKSpec;
+use crate::heap_bytes;
+use crate::keys::KeyIndex;
+use crate::rows::Rows;
+use crate::rows::order::compare_cells;
+use crate::rows::windows::WindowState;
+
+/// A row that is kept. Its code stands beside it, so that heaps are mostly kept in order without a look at the rows.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    code: u64,
+    pub(super) row: u32,
+}
+
+/// Scratch for rows that come in.
+#[derive(Default)]
+pub(super) struct Arrivals {
+    ids: Vec<u32>,
+    /// Rows whose code does not keep them out, by their place among those that come in.
+    candidates: Vec<u32>,
+    /// Rows that find room.
+    fresh: Vec<u32>,
+}
+
+/// Rows of a window that go out together.
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub(super) rows: Vec<u32>,
+    pub(super) ids: Vec<u32>,
+    pub(super) ranks: Vec<i64>,
+}
+
+/// A window and its best rows.
+pub(super) struct TopWindow {
+    keys: KeyIndex,
+    bars: Vec<u64>,
+    best: Vec<Vec<Kept>>,
+    /// Heap memory behind the lists in `best`.
+    best_bytes: usize,
+    rows: Rows,
+    /// The key that is given out, and how many of its rows have left, once the window is closed.
+    leaving: (usize, usize),
+}
+
+impl TopWindow {
+    /// A window without rows.
+    pub(super) fn new(spec: &TopKSpec) -> Self {
+        Self {
+            keys: KeyIndex::new(&spec.keys),
+            bars: Vec::new(),
+            best: Vec::new(),
+            best_bytes: 0,
+            rows: Rows::new(spec.kept()),
+            leaving: (0, 0),
+        }
+    }
+
+    /// The keys.
+    pub(super) fn keys(&self) -> &KeyIndex {
+        &self.keys
+    }
+
+    /// The columns that are kept.
+    pub(super) fn columns(&self) -> Vec<Column<'_>> {
+        self.rows.columns()
+    }
+
+    /// The codes of the rows.
+    pub(super) fn codes(&self) -> Vec<u64> {
+        let mut codes = vec![0; self.rows.len()];
+        self.best.iter().flatten().for_each(|kept| codes[kept.row as usize] = kept.code);
+        codes
+    }
+
+    /// The rows of each key.
+    pub(super) fn best(&self) -> &[Vec<Kept>] {
+        &self.best
+    }
+
+    /// Takes rows in, see [`super::TopK::take`].
+    pub(super) fn take(
+        &mut self,
+        spec: &TopKSpec,
+        keys: &[Column<'_>],
+        columns: &[Column<'_>],
+        codes: &[u64],
+        rows: Option<&[u32]>,
+        arrivals: &mut Arrivals,
+    ) -> Result<(), ComputeError> {
+        let count = rows.map_or(codes.len(), <[u32]>::len);
+        if self.rows.len() + count >= u32::MAX as usize {
+            return Err(ComputeError::TooLarge(
+                "a window of a top-k holds more than 4,294,967,294 rows; use smaller windows".to_owned(),
+            ));
+        }
+        let row_at = |place: u32| rows.map_or(place, |rows| rows[place as usize]);
+        let Arrivals { ids, candidates, fresh } = arrivals;
+        self.keys.insert(keys, count, ids);
+        self.bars.resize(self.keys.len(), 0);
+        self.best.resize_with(self.keys.len(), Vec::new);
+        candidates.clear();
+        candidates.resize(count, 0);
+        let mut found = 0;
+        for (place, &id) in ids.iter().enumerate() {
+            candidates[found] = place as u32;
+            found += usize::from(codes[row_at(place as u32) as usize] >= self.bars[id as usize]);
+        }
+        candidates.truncate(found);
+        self.take_fresh(spec, columns, codes, row_at, (ids, candidates, fresh));
+        for &place in candidates.iter() {
+            self.contest(spec, ids[place as usize], columns, row_at(place) as usize, codes);
+        }
+        Ok(())
+    }
+
+    /// Takes the candidates in that find room, and leaves the others.
+    fn take_fresh(
+        &mut self,
+        spec: &TopKSpec,
+        columns: &[Column<'_>],
+        codes: &[u64],
+        row_at: impl Fn(u32) -> u32,
+        (ids, candidates, fresh): (&[u32], &mut Vec<u32>, &mut Vec<u32>),
+    ) {
+        fresh.clear();
+        let mut full = Vec::new();
+        candidates.retain(|&place| {
+            let id = ids[place as usize];
+            let best = &mut self.best[id as usize];
+            if best.len() == spec.k {
+                return true;
+            }
+            let before = best.capacity();
+            let row = row_at(place);
+            best.push(Kept { code: codes[row as usize], row: (self.rows.len() + fresh.len()) as u32 });
+            self.best_bytes += (best.capacity() - before) * size_of::<Kept>();
+            fresh.push(row);
+            if best.len() == spec.k {
+                full.push(id);
+            }
+            false
+        });
+        self.rows.append(columns, Some(fresh), fresh.len());
+        for id in full {
+            let mut best = std::mem::take(&mut self.best[id as usize]);
+            (0..best.len() / 2).rev().for_each(|place| self.sift_down(spec, &mut best, place));
+            self.bars[id as usize] = best[0].code;
+            self.best[id as usize] = best; // H1, H2
+        }
+    }
+
+    /// Puts a row in the place of the last of its key if it ranks before that.
+    fn contest(&mut self, spec: &TopKSpec, id: u32, columns: &[Column<'_>], row: usize, codes: &[u64]) {
+        let id = id as usize;
+        let Kept { code, row: last } = self.best[id][0];
+        let order = code.cmp(&codes[row]).then_with(|| {
+            rank(spec, |column| compare_cells(columns[column], row, self.rows.column(column), last as usize))
+        });
+        if order != Ordering::Less {
+            return;
+        }
+        self.rows.replace(last as usize, columns, row);
+        let mut best = std::mem::take(&mut self.best[id]);
+        best[0].code = codes[row];
+        self.sift_down(spec, &mut best, 0);
+        self.bars[id] = best[0].code;
+        self.best[id] = best;
+    }
+
+    /// Whether a row that is kept ranks before another, `Less` if so.
+    #[inline]
+    fn compare(&self, spec: &TopKSpec, left: Kept, right: Kept) -> Ordering {
+        right.code.cmp(&left.code).then_with(|| {
+            rank(spec, |column| {
+                let column = self.rows.column(column);
+                compare_cells(column, left.row as usize, column, right.row as usize)
+            })
+        })
+    }
+
+    /// Moves a row of a heap down until none behind it ranks after it.
+    fn sift_down(&self, spec: &TopKSpec, heap: &mut [Kept], mut place: usize) {
+        loop {
+            let mut last = place;
+            for child in [2 * place + 1, 2 * place + 2] {
+                if child < heap.len() && self.compare(spec, heap[child], heap[last]).is_gt() {
+                    last = child;
+                }
+            }
+            if last == place {
+                return;
+            }
+            heap.swap(place, last);
+            place = last;
+        }
+    }
+
+    /// Chooses up to `room` rows that leave, in order of rank; whether none is left.
+    pub(super) fn choose(&mut self, spec: &TopKSpec, room: usize, chosen: &mut Chosen) -> bool {
+        chosen.rows.clear();
+        chosen.ids.clear();
+        chosen.ranks.clear();
+        while self.leaving.0 < self.best.len() && chosen.rows.len() < room {
+            let (id, left) = self.leaving;
+            if left == 0 {
+                let mut best = std::mem::take(&mut self.best[id]);
+                best.sort_unstable_by(|&left, &right| self.compare(spec, left, right));
+                self.best[id] = best;
+            }
+            let best = &self.best[id][left..];
+            let taken = best.len().min(room - chosen.rows.len());
+            chosen.rows.extend(best[..taken].iter().map(|kept| kept.row));
+            chosen.ids.resize(chosen.ids.len() + taken, id as u32);
+            chosen.ranks.extend((1..).skip(left).take(taken));
+            self.leaving = if taken == best.len() { (id + 1, 0) } else { (id, left + taken) };
+        }
+        self.leaving.0 == self.best.len()
+    }
+}
+
+/// The order of two rows of equal codes, by what `compare` says of their cells (O1).
+fn rank(spec: &TopKSpec, compare: impl Fn(usize) -> Ordering) -> Ordering {
+    let by = compare(spec.by_column());
+    let by = if spec.largest { by.reverse() } else { by };
+    (0..spec.port.columns.len()).fold(by, |order, column| order.then_with(|| compare(column)))
+}
+
+impl WindowState for TopWindow {
+    fn bytes(&self) -> usize {
+        self.keys.bytes()
+            + heap_bytes(&self.bars)
+            + heap_bytes(&self.best)
+            + self.best_bytes
+            + self.rows.bytes()
+    }
+}

@@ -1,0 +1,209 @@
+//! Closing windows and giving them out, one at a time.
+
+use penstock_memory::Run;
+use penstock_progress::aligned::WindowNumber;
+use penstock_types::ComputeError;
+
+use super::{Final, Grid};
+use crate::pick::Pick;
+use crate::windows::keyed::Keyed;
+use crate::windows::output::{Each, Frame, write};
+
+/// A window on its way out.
+pub(super) struct Emission {
+    window: WindowNumber,
+    state: Keyed,
+    given: usize,
+    corrects: bool,
+    /// Whether its state is wanted again, for corrections (G4).
+    kept: bool,
+}
+
+impl Grid {
+    /// The first windows that are not over, and not gone, by that watermark.
+    pub(super) fn over_by(&self, watermark: i64) -> (WindowNumber, WindowNumber) {
+        let gone = watermark.saturating_sub(self.shape.spec.allowed_lateness);
+        (self.windows.first_window(watermark), self.windows.first_window(gone))
+    }
+
+    /// Closes windows below these.
+    pub(super) fn close_below(&mut self, closed: WindowNumber, gone: WindowNumber) {
+        self.closed = self.closed.max(closed);
+        self.gone = self.gone.max(gone);
+        self.tidy();
+    }
+
+    /// Lets go of what no window that is left has a part in.
+    pub(super) fn tidy(&mut self) {
+        if self.next_first(self.closed).is_none() {
+            self.cursor = self.cursor.max(self.closed);
+        }
+        while let Some(entry) = self.panes.first_entry() {
+            if self.windows.windows_of(*entry.key()).1 >= self.cursor {
+                break;
+            }
+            entry.remove().discount(&mut self.bytes);
+        }
+        if self.panes.is_empty() {
+            self.slider.clear(&mut self.bytes);
+        }
+        // Windows that nobody corrected end here, once they have been given out.
+        if self.shape.corrects() && self.next_first(self.closed).is_none() {
+            let over = self.finals.range(..self.gone).filter(|(_, state)| state.corrections.is_none());
+            let over: Vec<WindowNumber> = over.map(|(&window, _)| window).collect();
+            for window in over {
+                if let Some(mut state) = self.finals.remove(&window).and_then(|last| last.on_time) {
+                    state.discount(&mut self.bytes);
+                }
+            }
+        }
+    }
+
+    /// The last window that anything is held for.
+    pub(super) fn last_window(&self) -> Option<WindowNumber> {
+        let pane =
+            self.panes.keys().next_back().into_iter().chain(self.sides.keys().map(|(_, pane)| pane)).max();
+        let windows = [
+            pane.map(|&pane| self.windows.windows_of(pane).1),
+            self.firsts.keys().next_back().copied(),
+            self.finals.keys().next_back().copied(),
+        ];
+        windows.into_iter().flatten().max()
+    }
+
+    /// The next window below `limit` to be given out for the first time.
+    pub(super) fn next_first(&self, limit: WindowNumber) -> Option<WindowNumber> {
+        let own = self.next_own();
+        let next = own.into_iter().chain(self.firsts.keys().next().copied()).min();
+        next.filter(|&window| window < limit)
+    }
+
+    /// The next window that panes have a part in.
+    pub(super) fn next_own(&self) -> Option<WindowNumber> {
+        let of_panes = self
+            .panes
+            .keys()
+            .map(|&pane| self.windows.windows_of(pane))
+            .find(|(_, last)| *last >= self.cursor)
+            .map(|(first, _)| first);
+        let of_sides = self.sides.keys().next().map(|(first, _)| *first);
+        of_panes.into_iter().chain(of_sides).min().map(|window| window.max(self.cursor))
+    }
+
+    /// The next window to be given out corrected.
+    pub(super) fn next_final(&self) -> Option<WindowNumber> {
+        let mut over = self.finals.range(..self.gone);
+        over.find(|(_, state)| state.corrections.is_some()).map(|(&window, _)| window)
+    }
+
+    /// What panes hold of a window, which is the next that they have a part in. It is given out, or put elsewhere.
+    pub(super) fn take_own(&mut self, window: WindowNumber) -> Option<Keyed> {
+        if self.next_own() != Some(window) {
+            return None;
+        }
+        while let Some(entry) = self.sides.first_entry().filter(|entry| entry.key().0 <= window) {
+            let ((_, pane), mut side) = entry.remove_entry();
+            side.discount(&mut self.bytes);
+            self.slider.add(&self.shape, pane, &side, &mut self.bytes);
+            match self.panes.get_mut(&pane) {
+                Some(state) => {
+                    state.merge(&self.shape, &side);
+                    state.count(&mut self.bytes);
+                }
+                None => {
+                    side.count(&mut self.bytes);
+                    self.panes.insert(pane, side);
+                }
+            }
+        }
+        self.cursor = window + 1;
+        let panes = self.windows.panes_of(window);
+        if self.windows.is_tumbling() {
+            let mut state = self.panes.remove(&panes.0)?;
+            state.discount(&mut self.bytes);
+            return Some(state);
+        }
+        let state = self.slider.window(&self.shape, &self.panes, panes, &mut self.bytes);
+        self.tidy();
+        state
+    }
+
+    /// Makes the next window ready to be given out; false when there is none.
+    fn begin(&mut self) -> bool {
+        if let Some(window) = self.next_first(self.closed) {
+            let own = self.take_own(window);
+            let other = self.firsts.remove(&window);
+            let (mut state, kept) = match (own, other) {
+                (Some(own), None) => (own, self.shape.corrects()),
+                (None, Some(mut other)) => {
+                    other.discount(&mut self.bytes);
+                    (other, false)
+                }
+                (Some(own), Some(mut other)) => {
+                    other.discount(&mut self.bytes);
+                    other.merge(&self.shape, &own);
+                    if self.shape.corrects() {
+                        self.keep(window, own);
+                    }
+                    (other, false)
+                }
+                (None, None) => unreachable!("somebody has a part in the window"),
+            };
+            state.count(&mut self.bytes);
+            self.emission = Some(Emission { window, state, given: 0, corrects: false, kept });
+            return true;
+        }
+        let Some(window) = self.next_final() else { return false };
+        let Final { on_time, corrections } = self.finals.remove(&window).unwrap_or_default();
+        let mut state = corrections.expect("only windows with corrections are corrected");
+        if let Some(mut on_time) = on_time {
+            on_time.discount(&mut self.bytes);
+            state.merge_known(&self.shape, &on_time);
+        }
+        state.count(&mut self.bytes);
+        self.emission = Some(Emission { window, state, given: 0, corrects: true, kept: false });
+        true
+    }
+
+    /// Keeps what a window was given out with (G4).
+    pub(super) fn keep(&mut self, window: WindowNumber, mut state: Keyed) {
+        let kept = &mut self.finals.entry(window).or_default().on_time;
+        if let Some(kept) = kept {
+            kept.merge(&self.shape, &state);
+            kept.count(&mut self.bytes);
+        } else {
+            state.count(&mut self.bytes);
+            *kept = Some(state);
+        }
+    }
+
+    pub(super) fn emit_some(&mut self, out: &mut Run, room: usize) -> Result<usize, ComputeError> {
+        if room == 0 || (self.emission.is_none() && !self.begin()) {
+            return Ok(0);
+        }
+        let Some(emission) = &mut self.emission else { return Ok(0) };
+        let (from, to) = (emission.given, emission.state.len().min(emission.given + room));
+        let (start, end) = self.windows.bounds(emission.window);
+        let frame = Frame {
+            start: Each::Same(start),
+            end: Each::Same(end),
+            time: Each::Same(self.windows.last_tick(emission.window)),
+            corrects: emission.corrects,
+        };
+        let pick = Pick::Range(from, to);
+        let state = &emission.state;
+        let rows = write(&self.shape, out, &frame, (&state.keys, pick), (&state.states, pick))?;
+        emission.given = to;
+        if to == emission.state.len()
+            && let Some(Emission { window, mut state, kept, .. }) = self.emission.take()
+        {
+            state.discount(&mut self.bytes);
+            // A window that can no longer be corrected and has no corrections waiting is done with.
+            if kept {
+                self.keep(window, state);
+            }
+            self.tidy();
+        }
+        Ok(rows)
+    }
+}

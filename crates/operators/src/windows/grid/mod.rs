@@ -1,0 +1,238 @@
+//! Tumbling and sliding windows.
+//!
+//! Rows go into panes, each of which has keys and accumulators of its own; a window is what its panes hold together. A
+//! tumbling window is one pane, and its results are written straight from it.
+//!
+//! Windows are over in order of their numbers:
+//!
+//! - those below `closed` have been closed; rows that come for them later are late for them,
+//! - those below `cursor` have been given out, or have begun to,
+//! - those below `gone` can no longer be corrected. Without allowed lateness that is `closed`.
+//!
+//! G1. A row that was on time for all of its windows is in `panes`; one that was too late for the first of them is in
+//!     `sides` under the first it counts in, until windows have come that far.
+//! G2. A pane that a given-out window had a part in is not written by rows, only by what comes from `sides`.
+//! G3. `firsts[n]` is a part of window `n` beside its panes: what was split off from another operator.
+//! G4. With allowed lateness, `finals[n]` holds what window `n` was given out with and, apart from it, the rows that came
+//!     for it since. Both are gone when `gone` passes.
+//! G5. `bytes` is what all states hold together, each counted as it was after its last change.
+
+mod emission;
+mod lateness;
+mod parts;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use penstock_memory::Run;
+use penstock_progress::Aligned;
+use penstock_progress::aligned::WindowNumber;
+use penstock_progress::watermark::{NEVER, min_max};
+use penstock_types::{ComputeError, KeyGroups};
+
+use super::keyed::Keyed;
+use super::slider::Slider;
+use super::spec::{Rows, Shape};
+use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
+use emission::Emission;
+pub(super) use lateness::each_below;
+
+/// A window that may still be corrected (G4).
+#[derive(Default)]
+struct Final {
+    on_time: Option<Keyed>,
+    corrections: Option<Keyed>,
+}
+
+/// Aggregation in windows on a grid.
+pub(super) struct Grid {
+    shape: Arc<Shape>,
+    windows: Aligned,
+    panes: BTreeMap<i64, Keyed>,
+    sides: BTreeMap<(WindowNumber, i64), Keyed>,
+    firsts: BTreeMap<WindowNumber, Keyed>,
+    finals: BTreeMap<WindowNumber, Final>,
+    slider: Slider,
+    emission: Option<Emission>,
+    closed: WindowNumber,
+    cursor: WindowNumber,
+    gone: WindowNumber,
+    /// The furthest that event time has come, or was taken to have come.
+    watermark: i64,
+    late: Late,
+    bytes: usize,
+    ids: Vec<u32>,
+}
+
+impl Grid {
+    pub(super) fn new(shape: Arc<Shape>, windows: Aligned) -> Self {
+        // The first window that holds a time at all.
+        let first = windows.first_window(NEVER);
+        Self {
+            shape,
+            windows,
+            panes: BTreeMap::new(),
+            sides: BTreeMap::new(),
+            firsts: BTreeMap::new(),
+            finals: BTreeMap::new(),
+            slider: Slider::default(),
+            emission: None,
+            closed: first,
+            cursor: first,
+            gone: first,
+            watermark: NEVER,
+            late: Late::default(),
+            bytes: 0,
+            ids: Vec::new(),
+        }
+    }
+
+    fn update_pane(&mut self, pane: i64, rows: &Rows<'_>) {
+        let state = self.panes.entry(pane).or_insert_with(|| Keyed::new(&self.shape));
+        state.update(&self.shape, rows, &mut self.ids);
+        state.count(&mut self.bytes);
+    }
+
+    /// The pane that all rows of the run lie in, if they do. Times are read only where the range that the source noted
+    /// does not tell.
+    fn common_pane(&self, port: usize, run: &mut Run) -> Option<i64> {
+        let of_range = |(earliest, latest): (i64, i64)| {
+            let pane = self.windows.pane(earliest);
+            (pane == self.windows.pane(latest)).then_some(pane)
+        };
+        let time = self.shape.spec.ports[port].time;
+        run.range_of(time).and_then(of_range).or_else(|| {
+            run.ready(&[time]);
+            min_max(run.column(time).fixed()).and_then(of_range)
+        })
+    }
+
+    /// Takes in a run whose rows lie in several panes.
+    fn consume_by_pane(&mut self, port: usize, run: &Run) {
+        let mut panes = Vec::new();
+        self.windows.panes(run.column(self.shape.spec.ports[port].time).fixed(), &mut panes);
+        let shape = Arc::clone(&self.shape);
+        for rows in in_order(&panes).chunk_by(|&left, &right| panes[left as usize] == panes[right as usize]) {
+            let gathered = shape.gather(port, run, rows);
+            self.update_pane(panes[rows[0] as usize], &shape.gathered(port, &gathered));
+        }
+    }
+}
+
+/// Row numbers by pane; rows of a pane stay in order of arrival.
+fn in_order(panes: &[i64]) -> Vec<u32> {
+    /// Panes that are counted rather than sorted.
+    const FEW: u64 = 4096;
+    let (smallest, largest) = min_max(panes).unwrap_or_default();
+    let span = largest.wrapping_sub(smallest).cast_unsigned();
+    if span >= FEW {
+        let mut order: Vec<u32> = (0..panes.len() as u32).collect();
+        order.sort_by_key(|&row| panes[row as usize]);
+        return order;
+    }
+    let place = |pane: i64| pane.wrapping_sub(smallest) as usize;
+    let mut starts = vec![0_u32; span as usize + 2];
+    panes.iter().for_each(|&pane| starts[place(pane) + 1] += 1);
+    for pane in 1..starts.len() {
+        starts[pane] += starts[pane - 1];
+    }
+    let mut order = vec![0; panes.len()];
+    for (row, &pane) in panes.iter().enumerate() {
+        let next = &mut starts[place(pane)];
+        order[*next as usize] = row as u32;
+        *next += 1;
+    }
+    order
+}
+
+impl Stateful for Grid {
+    fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError> {
+        debug_assert!(!self.has_output(), "C1: output is taken before rows come in");
+        if run.is_empty() {
+            return Ok(());
+        }
+        self.set_late_apart(port, run);
+        if run.is_empty() {
+            return Ok(());
+        }
+        run.ready(&self.shape.reads[port]);
+        match self.common_pane(port, run) {
+            Some(pane) => {
+                let shape = Arc::clone(&self.shape);
+                self.update_pane(pane, &shape.rows(port, run));
+            }
+            None => self.consume_by_pane(port, run),
+        }
+        Ok(())
+    }
+
+    fn late_rows(&self, port: usize, run: &mut Run, rows: &mut Vec<u32>) {
+        self.list_late(port, run, rows);
+    }
+
+    fn advance(&mut self, watermark: i64) {
+        self.watermark = self.watermark.max(watermark);
+        let (closed, gone) = self.over_by(watermark);
+        self.close_below(closed, gone);
+    }
+
+    fn close_open(&mut self) -> Option<i64> {
+        let last = self.last_window()?;
+        // A window that was given out and can no longer be corrected is not open.
+        if last < self.gone {
+            return None;
+        }
+        self.close_below(last + 1, last + 1);
+        let end = self.windows.end_of(last) + i128::from(self.shape.spec.allowed_lateness);
+        self.watermark = self.watermark.max(end.min(i128::from(i64::MAX)) as i64);
+        Some(self.watermark)
+    }
+
+    fn finish(&mut self) {
+        self.close_below(WindowNumber::MAX, WindowNumber::MAX);
+    }
+
+    fn has_output(&self) -> bool {
+        self.emission.is_some() || self.next_first(self.closed).is_some() || self.next_final().is_some()
+    }
+
+    fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, ComputeError> {
+        self.emit_some(out, room)
+    }
+
+    fn late(&self) -> Late {
+        self.late
+    }
+
+    fn bytes(&self) -> usize {
+        // The nodes of maps are at least half full.
+        self.bytes
+            + self.panes.len() * size_of::<(i64, Keyed)>() * 2
+            + self.sides.len() * size_of::<((WindowNumber, i64), Keyed)>() * 2
+            + self.firsts.len() * size_of::<(WindowNumber, Keyed)>() * 2
+            + self.finals.len() * size_of::<(WindowNumber, Final)>() * 2
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.write_snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        *self = self.read_snapshot(snapshot)?;
+        Ok(())
+    }
+
+    fn extract(&mut self, groups: KeyGroups) -> Box<dyn Stateful> {
+        Box::new(self.take_groups(groups))
+    }
+
+    fn split_off(&mut self, watermark: i64) -> Box<dyn Stateful> {
+        Box::new(self.take_over(watermark))
+    }
+
+    fn merge(&mut self, other: Box<dyn Stateful>) {
+        let other: Box<dyn Any> = other;
+        self.take_other(*other.downcast::<Self>().expect("operators that were made alike are merged"));
+    }
+}

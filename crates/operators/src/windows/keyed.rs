@@ -1,0 +1,223 @@
+//! Keys and what is kept for each.
+//!
+//! E1. Every accumulator has room for every key, whichever port the key came from.
+//! E2. `counted` is what the owner's total holds for this state.
+
+use arrow_array::ArrayRef;
+use penstock_memory::{Column, ColumnBuf};
+use penstock_types::KeyGroups;
+
+use super::spec::{Rows, Shape};
+use crate::aggregates::Accumulator;
+use crate::aggregates::state::{from_array, to_array};
+use crate::heap_bytes;
+use crate::keys::groups::groups;
+use crate::keys::{KeyIndex, MISSING};
+use crate::pick::Pick;
+
+/// The accumulators of all aggregates.
+pub(super) struct Accumulators(pub(super) Vec<Box<dyn Accumulator>>);
+
+impl Clone for Accumulators {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|state| state.boxed_clone()).collect())
+    }
+}
+
+impl Accumulators {
+    pub(super) fn new(shape: &Shape) -> Self {
+        Self(shape.spec.factories.iter().map(|factory| factory.make()).collect())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let of_states: usize = self.0.iter().map(|state| size_of_val(&**state) + state.bytes()).sum();
+        heap_bytes(&self.0) + of_states
+    }
+
+    pub(super) fn update(&mut self, shape: &Shape, ids: &[u32], keys: usize, rows: &Rows<'_>) {
+        for &(aggregate, input) in &rows.inputs {
+            let times = rows.times.filter(|_| shape.spec.factories[aggregate].needs_time());
+            self.0[aggregate].update(ids, keys, input, times);
+        }
+        if rows.inputs.len() < self.0.len() {
+            self.grow(keys); // E1
+        }
+    }
+
+    pub(super) fn grow(&mut self, keys: usize) {
+        self.0.iter_mut().for_each(|state| state.grow(keys));
+    }
+
+    pub(super) fn merge(&mut self, other: &Self, ids: &[u32], keys: usize) {
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            own.merge(&**other, ids, keys);
+        }
+    }
+
+    pub(super) fn absorb(&mut self, from: u32, into: u32) {
+        self.0.iter_mut().for_each(|state| state.absorb(from, into));
+    }
+
+    pub(super) fn save(&self) -> Vec<ArrayRef> {
+        self.0.iter().flat_map(|state| state.save()).collect()
+    }
+
+    /// State out of the columns that `save` gave.
+    pub(super) fn load(shape: &Shape, mut columns: &[ArrayRef]) -> Result<Self, String> {
+        let mut states = Self::new(shape);
+        for (state, factory) in states.0.iter_mut().zip(&shape.spec.factories) {
+            let (own, rest) = columns.split_at(factory.state().len());
+            state.load(own)?;
+            columns = rest;
+        }
+        Ok(states)
+    }
+}
+
+/// Empty columns for keys.
+pub(super) fn key_columns(shape: &Shape) -> Vec<ColumnBuf> {
+    shape.spec.keys.iter().map(|key| ColumnBuf::new(*key)).collect()
+}
+
+pub(super) fn borrowed(columns: &[ColumnBuf]) -> Vec<Column<'_>> {
+    columns.iter().map(ColumnBuf::as_column).collect()
+}
+
+/// Key columns as arrays.
+pub(super) fn save_keys(shape: &Shape, columns: &[ColumnBuf]) -> Vec<ArrayRef> {
+    let types = shape.spec.key_types.iter().zip(columns);
+    types.map(|(data_type, column)| to_array(data_type, column.as_column())).collect()
+}
+
+/// Key columns out of arrays.
+pub(super) fn load_keys(shape: &Shape, columns: &[ArrayRef]) -> Result<Vec<ColumnBuf>, String> {
+    let types = shape.spec.key_types.iter().zip(columns);
+    types.map(|(data_type, array)| from_array(array, data_type)).collect()
+}
+
+/// Keys with their accumulators.
+#[derive(Clone)]
+pub(super) struct Keyed {
+    pub(super) keys: KeyIndex,
+    pub(super) states: Accumulators,
+    counted: usize,
+}
+
+impl Keyed {
+    pub(super) fn new(shape: &Shape) -> Self {
+        Self { keys: KeyIndex::new(&shape.spec.keys), states: Accumulators::new(shape), counted: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.keys.bytes() + self.states.bytes()
+    }
+
+    /// Brings the owner's total up to date (E2).
+    pub(super) fn count(&mut self, total: &mut usize) {
+        let bytes = self.bytes();
+        *total = *total - self.counted + bytes;
+        self.counted = bytes;
+    }
+
+    /// Takes its part out of the owner's total (E2).
+    pub(super) fn discount(&mut self, total: &mut usize) {
+        *total -= self.counted;
+        self.counted = 0;
+    }
+
+    /// The same state, counted by nobody.
+    pub(super) fn copied(&self) -> Self {
+        Self { counted: 0, ..self.clone() }
+    }
+
+    pub(super) fn update(&mut self, shape: &Shape, rows: &Rows<'_>, ids: &mut Vec<u32>) {
+        self.keys.insert(&rows.keys, rows.len, ids);
+        self.states.update(shape, ids, self.keys.len(), rows);
+    }
+
+    /// Every key, one column per key column.
+    fn key_columns(&self, shape: &Shape) -> Vec<ColumnBuf> {
+        let mut columns = key_columns(shape);
+        self.keys.write_picked(Pick::Range(0, self.len()), &mut columns);
+        columns
+    }
+
+    /// Takes in another state: keys are hashed once each, whatever their rows were.
+    pub(super) fn merge(&mut self, shape: &Shape, other: &Self) {
+        let columns = other.key_columns(shape);
+        let mut ids = Vec::new();
+        self.keys.insert(&borrowed(&columns), other.len(), &mut ids);
+        self.states.merge(&other.states, &ids, self.keys.len());
+    }
+
+    /// Takes in another state, of the keys that are here already.
+    pub(super) fn merge_known(&mut self, shape: &Shape, other: &Self) {
+        let columns = other.key_columns(shape);
+        let mut ids = Vec::new();
+        self.keys.find(&borrowed(&columns), other.len(), &mut ids);
+        self.states.merge(&other.states, &ids, self.keys.len());
+    }
+
+    /// The keys for which `goes` holds, and the others; `None` where there is none.
+    fn part(&self, shape: &Shape, columns: &[ColumnBuf], goes: &[bool], wanted: bool) -> Option<Self> {
+        let rows: Vec<u32> = (0..goes.len() as u32).filter(|&id| goes[id as usize] == wanted).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let gathered: Vec<ColumnBuf> = columns
+            .iter()
+            .map(|column| {
+                let mut part = ColumnBuf::new(column.physical());
+                part.gather(column.as_column(), &rows);
+                part
+            })
+            .collect();
+        let mut part = Self::new(shape);
+        let mut own = Vec::new();
+        part.keys.insert(&borrowed(&gathered), rows.len(), &mut own);
+        let mut ids = vec![MISSING; goes.len()];
+        rows.iter().zip(own).for_each(|(&from, to)| ids[from as usize] = to);
+        part.states.merge(&self.states, &ids, part.keys.len());
+        Some(part)
+    }
+
+    /// Cuts the state in two: keys of these groups, and the others.
+    pub(super) fn split(self, shape: &Shape, wanted: KeyGroups) -> (Option<Self>, Option<Self>) {
+        let columns = self.key_columns(shape);
+        let mut of_keys = Vec::new();
+        groups(&borrowed(&columns), &shape.spec.key_types, self.len(), &mut of_keys);
+        let goes: Vec<bool> = of_keys.iter().map(|&group| wanted.contains(group)).collect();
+        match (goes.contains(&true), goes.contains(&false)) {
+            (true, false) => (Some(self), None),
+            (false, _) => (None, Some(self)),
+            _ => (self.part(shape, &columns, &goes, true), self.part(shape, &columns, &goes, false)),
+        }
+    }
+
+    /// One row per key: the keys, then the state of each aggregate.
+    pub(super) fn save(&self, shape: &Shape) -> Vec<ArrayRef> {
+        let mut columns = save_keys(shape, &self.key_columns(shape));
+        columns.extend(self.states.save());
+        columns
+    }
+
+    /// State out of rows that `save` gave; keys may come more than once.
+    pub(super) fn load(shape: &Shape, columns: &[ArrayRef], rows: usize) -> Result<Self, String> {
+        let (keys, states) = columns.split_at(shape.spec.keys.len());
+        let keys = load_keys(shape, keys)?;
+        let loaded = Accumulators::load(shape, states)?;
+        let mut keyed = Self::new(shape);
+        let mut ids = Vec::new();
+        keyed.keys.insert(&borrowed(&keys), rows, &mut ids);
+        if ids.iter().enumerate().all(|(row, &id)| row == id as usize) {
+            keyed.states = loaded;
+        } else {
+            keyed.states.merge(&loaded, &ids, keyed.keys.len());
+        }
+        Ok(keyed)
+    }
+}

@@ -1,0 +1,129 @@
+//! How far event time has come where several inputs meet.
+//!
+//! F1. The watermark never falls.
+//! F2. It is the smallest of the inputs that have neither ended nor gone idle. While all of them are idle it stays where it
+//!     is.
+
+use crate::watermark::NEVER;
+
+/// What is known of one input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    watermark: i64,
+    is_idle: bool,
+    has_ended: bool,
+}
+
+/// The watermarks of several inputs, and the one that follows from them.
+#[derive(Clone, Debug)]
+pub struct Frontier {
+    inputs: Vec<Known>,
+    watermark: i64,
+}
+
+impl Frontier {
+    /// So many inputs that have not spoken yet.
+    pub fn new(inputs: usize) -> Self {
+        let silent = Known { watermark: NEVER, is_idle: false, has_ended: false };
+        Self { inputs: vec![silent; inputs], watermark: NEVER }
+    }
+
+    /// The watermark of all.
+    pub fn watermark(&self) -> i64 {
+        self.watermark
+    }
+
+    /// Whether every input has ended.
+    pub fn has_ended(&self) -> bool {
+        self.inputs.iter().all(|input| input.has_ended)
+    }
+
+    /// Whether that input has ended.
+    pub fn has_input_ended(&self, input: usize) -> bool {
+        self.inputs[input].has_ended
+    }
+
+    /// Whether every input that has not ended is idle, and there is one.
+    pub fn is_idle(&self) -> bool {
+        !self.has_ended() && self.inputs.iter().all(|input| input.is_idle || input.has_ended)
+    }
+
+    /// Event time of an input has come so far. The watermark of all, if that has risen.
+    pub fn advance(&mut self, input: usize, watermark: i64) -> Option<i64> {
+        let known = &mut self.inputs[input];
+        debug_assert!(watermark >= known.watermark, "the watermark of an input never falls");
+        known.watermark = known.watermark.max(watermark);
+        known.is_idle = false;
+        self.settle()
+    }
+
+    /// An input speaks again.
+    pub fn wake(&mut self, input: usize) {
+        self.inputs[input].is_idle = false;
+    }
+
+    /// An input has nothing to say for now, and is not waited for. The watermark of all, if that has risen.
+    pub fn rest(&mut self, input: usize) -> Option<i64> {
+        self.inputs[input].is_idle = true;
+        self.settle()
+    }
+
+    /// An input has ended. The watermark of the others, if that has risen.
+    pub fn end(&mut self, input: usize) -> Option<i64> {
+        self.inputs[input].has_ended = true;
+        self.settle()
+    }
+
+    fn settle(&mut self) -> Option<i64> {
+        let heard = self.inputs.iter().filter(|input| !input.is_idle && !input.has_ended);
+        let least = heard.map(|input| input.watermark).min()?; // F2
+        let risen = least > self.watermark;
+        self.watermark = self.watermark.max(least); // F1
+        risen.then_some(self.watermark)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Event {
+        Advance(i64),
+        Rest,
+        End,
+    }
+
+    fn any_event() -> impl Strategy<Value = (usize, Event)> {
+        let event = prop_oneof![6 => (0_i64..50).prop_map(Event::Advance), 2 => Just(Event::Rest), 1 => Just(Event::End)];
+        (0_usize..3, event)
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_least_of_those_that_speak_and_never_falls(events in prop::collection::vec(any_event(), 0..60)) {
+            let mut frontier = Frontier::new(3);
+            let mut known = [(NEVER, false, false); 3];
+            let mut before = NEVER;
+            for (input, event) in events {
+                if known[input].2 { continue; }
+                let risen = match event {
+                    Event::Advance(by) => {
+                        let watermark = known[input].0.max(by);
+                        known[input] = (watermark, false, false);
+                        frontier.advance(input, watermark)
+                    }
+                    Event::Rest => { known[input].1 = true; frontier.rest(input) }
+                    Event::End => { known[input].2 = true; frontier.end(input) }
+                };
+                let least = known.iter().filter(|one| !one.1 && !one.2).map(|one| one.0).min();
+                let expected = least.map_or(before, |least| least.max(before));
+                prop_assert_eq!(frontier.watermark(), expected);
+                prop_assert_eq!(risen, (expected > before).then_some(expected));
+                before = expected;
+            }
+            prop_assert_eq!(frontier.has_ended(), known.iter().all(|one| one.2));
+        }
+    }
+}
