@@ -29,8 +29,22 @@ it.
 
 from penstock import workloads
 from penstock._penstock import __version__
-from penstock.aggregates import Aggregate, count, max, mean, min, sum
+from penstock.aggregates import (
+    Aggregate,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,
+    mean,
+    min,
+    std,
+    sum,
+    var,
+)
 from penstock.batch import Batch
+from penstock.combining import union
+from penstock.conditional import coalesce, when
 from penstock.engine import Engine
 from penstock.exceptions import (
     ComputeError,
@@ -60,17 +74,22 @@ from penstock.exceptions import (
     UnsupportedTypeError,
 )
 from penstock.expr import Expr, col, lit
+from penstock.outputs import Outputs, outputs
 from penstock.push import PushSource
 from penstock.query import Query
 from penstock.replay import Replay, replay
 from penstock.result import Result
 from penstock.shared import SharedSource
-from penstock.stream import Stream, WindowedStream, stream
-from penstock.windows import Window, tumbling
+from penstock.stream import Stream, stream
+from penstock.times import ArrivalTime, ManualClock, ingestion_time, processing_time
+from penstock.windowed import CoGroupedStream, WindowedStream
+from penstock.windows import Window, session, sliding, tumbling
 
 __all__ = [
     "Aggregate",
+    "ArrivalTime",
     "Batch",
+    "CoGroupedStream",
     "ComputeError",
     "DataError",
     "DurationError",
@@ -82,10 +101,12 @@ __all__ = [
     "InputError",
     "LaggedError",
     "LateRowsWarning",
+    "ManualClock",
     "MemoryLimitExceeded",
     "MissingTimeColumnError",
     "NameTakenError",
     "NullTimeError",
+    "Outputs",
     "PenstockError",
     "PlanError",
     "PushSource",
@@ -107,15 +128,28 @@ __all__ = [
     "Window",
     "WindowedStream",
     "__version__",
+    "coalesce",
     "col",
     "count",
+    "count_distinct",
+    "first",
+    "ingestion_time",
+    "last",
     "lit",
     "max",
     "mean",
     "min",
+    "outputs",
+    "processing_time",
     "replay",
+    "session",
+    "sliding",
+    "std",
     "stream",
     "sum",
     "tumbling",
+    "union",
+    "var",
+    "when",
     "workloads",
 ]

@@ -1,13 +1,13 @@
 """What the methods of a pipeline accept: names and values as users write them; mistakes get a hint."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock import _penstock
 from penstock.aggregates import Aggregate
 from penstock.expr import Expr, as_expr, col
 from penstock.protocols import ArrowSchema
 
-__all__ = ["read_aggregate", "read_column", "read_expr", "read_key", "read_schema"]
+__all__ = ["read_aggregate", "read_column", "read_expr", "read_key", "read_keys", "read_names", "read_schema"]
 
 
 def read_schema(schema: object) -> _penstock.Schema:
@@ -52,6 +52,27 @@ def read_key(item: object) -> Expr:
             f"by= takes a column name, an expression or a list of these, not {type(item).__name__}"
         )
     return col(item) if isinstance(item, str) else item
+
+
+def read_keys(by: object) -> list[Expr]:
+    """One key, several, or none."""
+    if by is None:
+        return []
+    if isinstance(by, str) or not isinstance(by, Sequence):
+        return [read_key(by)]
+    return [read_key(item) for item in by]
+
+
+def read_names(argument: str, names: object) -> list[str]:
+    """One column name, several, or none."""
+    if names is None:
+        return []
+    found: list[str] = []
+    for name in names if isinstance(names, Sequence) and not isinstance(names, str) else [names]:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument}= takes a column name or a list of them, not {type(name).__name__}")
+        found.append(name)
+    return found
 
 
 def read_aggregate(item: object) -> Aggregate:

@@ -12,7 +12,7 @@ from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.expr import Expr, col
 
-__all__ = ["Aggregate", "count", "max", "mean", "min", "sum"]
+__all__ = ["Aggregate", "count", "count_distinct", "first", "last", "max", "mean", "min", "std", "sum", "var"]
 
 
 @final
@@ -186,3 +186,105 @@ def mean(column: str | Expr) -> Aggregate:
         [{'window_start': 0, 'window_end': 10, 'price_mean': 5.5}]
     """
     return _aggregate("mean", column)
+
+
+def count_distinct(column: str | Expr) -> Aggregate:
+    """The number of different values, nulls not among them. It is exact, and keeps every value once.
+
+    Args:
+        column: A column name or an expression, of any type. NaN is one value, and -0.0 equals 0.0.
+
+    Returns:
+        An aggregate of type int64, named "<column>_count_distinct".
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> cars = ps.stream({"at": "int64", "car": "string"}, time="at").window(ps.tumbling(10))
+        >>> different = cars.agg(cars=ps.count_distinct("car"))
+        >>> different.run(pa.table({"at": [1, 2, 3], "car": ["a", "b", "a"]})).to_pylist()[0]["cars"]
+        2
+    """
+    return _aggregate("count_distinct", column)
+
+
+def var(column: str | Expr) -> Aggregate:
+    """The variance of a sample: the squared distances from the mean, divided by one less than their number.
+
+    Args:
+        column: A column name or an expression: a number or a decimal.
+
+    Returns:
+        An aggregate of type float64, named "<column>_var"; null for fewer than two values.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> prices = ps.stream({"at": "int64", "price": "int64"}, time="at").window(ps.tumbling(10))
+        >>> rows = prices.agg(var=ps.var("price")).run(pa.table({"at": [1, 2], "price": [2, 4]}))
+        >>> rows.to_pylist()[0]["var"]
+        2.0
+    """
+    return _aggregate("var", column)
+
+
+def std(column: str | Expr) -> Aggregate:
+    """The standard deviation of a sample: the square root of `var`.
+
+    Args:
+        column: A column name or an expression: a number or a decimal.
+
+    Returns:
+        An aggregate of type float64, named "<column>_std"; null for fewer than two values.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> prices = ps.stream({"at": "int64", "price": "int64"}, time="at").window(ps.tumbling(10))
+        >>> rows = prices.agg(std=ps.std("price")).run(pa.table({"at": [1, 2], "price": [2, 6]}))
+        >>> rows.to_pylist()[0]["std"]
+        2.8284271247461903
+    """
+    return _aggregate("std", column)
+
+
+def first(column: str | Expr) -> Aggregate:
+    """The value at the earliest time, by the time column and not by arrival.
+
+    Args:
+        column: A column name or an expression, of any type. Nulls are left out. Where several values have
+            the earliest time, it is the smallest of them: so it does not depend on the order of arrival.
+
+    Returns:
+        An aggregate of the type of the column, named "<column>_first".
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> prices = ps.stream({"at": "int64", "price": "int64"}, time="at", delay=5).window(ps.tumbling(10))
+        >>> rows = prices.agg(first=ps.first("price")).run(pa.table({"at": [3, 1], "price": [7, 8]}))
+        >>> rows.to_pylist()[0]["first"]
+        8
+    """
+    return _aggregate("first", column)
+
+
+def last(column: str | Expr) -> Aggregate:
+    """The value at the latest time, by the time column and not by arrival.
+
+    Args:
+        column: A column name or an expression, of any type. Nulls are left out. Where several values have
+            the latest time, it is the largest of them: so it does not depend on the order of arrival.
+
+    Returns:
+        An aggregate of the type of the column, named "<column>_last".
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> prices = ps.stream({"at": "int64", "price": "int64"}, time="at", delay=5).window(ps.tumbling(10))
+        >>> rows = prices.agg(last=ps.last("price")).run(pa.table({"at": [3, 1], "price": [7, 8]}))
+        >>> rows.to_pylist()[0]["last"]
+        7
+    """
+    return _aggregate("last", column)

@@ -13,17 +13,22 @@ from penstock._frozen import Frozen
 from penstock.batch import Batch
 from penstock.exceptions import PlanError, QueryFailedWarning
 from penstock.options import Chain, Memory, Mode, Policy, Size, read_options
+from penstock.outputs import Outputs
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData, ArrowSchema
 from penstock.push import PushSource
 from penstock.query import Query
+from penstock.rejecting import OnError, read_on_error
 from penstock.replay import Replay
+from penstock.running import by_stream
 from penstock.shared import OnLag, SharedSource
 from penstock.sources import open_source
 from penstock.stream import Stream, stream
+from penstock.times import ManualClock
 
-__all__ = ["Engine", "Sink"]
+__all__ = ["Engine", "Sink", "Source"]
 
+Source: TypeAlias = ArrowData | PushSource | Replay | SharedSource
 Sink: TypeAlias = Literal["collect", "discard"] | Callable[[Batch], object] | None
 
 
@@ -51,6 +56,7 @@ class Engine(Frozen):
             memory.
         block_rows: Rows per block, from 1 to 65,536. By default a block fits well into the cache.
         chunk_blocks: Blocks per chunk, the piece in which memory is had, from 1 to 65,536.
+        clock: A `ManualClock`, for tests. By default it is the time of the system.
 
     Raises:
         PlanError: An option, or its variable, has a value that it cannot have.
@@ -89,7 +95,10 @@ class Engine(Frozen):
         budget: Size | None = None,
         block_rows: int | None = None,
         chunk_blocks: int | None = None,
+        clock: ManualClock | None = None,
     ) -> None:
+        if clock is not None and not isinstance(clock, ManualClock):
+            raise TypeError(f"clock takes a ManualClock, not {type(clock).__name__}")
         options = read_options(
             workers=workers,
             policy=policy,
@@ -99,34 +108,39 @@ class Engine(Frozen):
             budget=budget,
             block_rows=block_rows,
             chunk_blocks=chunk_blocks,
+            clock=clock,
         )
         self._fill(_native=_penstock.Engine(options), _options=options, _queries=[], _lock=Lock())
         _engines.add(self)
 
     def submit(
         self,
-        plan: Stream,
+        plan: Stream | Outputs,
         *,
-        source: ArrowData | PushSource | Replay | SharedSource,
-        sink: Sink = None,
+        source: Source | Mapping[str, Source],
+        sink: Sink | Mapping[str, Sink] = None,
         name: str | None = None,
         on_lag: OnLag = "wait",
+        on_error: OnError = "fail",
     ) -> Query:
         """Starts a query, beside those that run.
 
         Args:
-            plan: The pipeline.
+            plan: The pipeline, or several with an output each: see `penstock.outputs`.
             source: Where its rows come from: a `PushSource`; a `replay`; a source that queries share, as made
                 by `source`; or Arrow data, or an iterable of it, which is read on a thread of its own. What
-                such an iterable raises comes out of the query as itself.
+                such an iterable raises comes out of the query as itself. A pipeline of several streams takes
+                a mapping of their names to such sources.
             sink: Where its results go. None leaves them to whoever iterates over the query; while nobody
                 does, it waits. "collect" keeps them for `Query.result`. "discard" counts them only. A
                 function is called with each `Batch`, on a thread of its own; what it raises ends the query,
-                and comes out of it as itself.
+                and comes out of it as itself. With several outputs, a mapping of their names says where each
+                goes; those that are not in it are left to whoever reads them.
             name: What it is called. By default a number makes one up.
             on_lag: What happens when the query holds a shared source up. "wait": the source waits, and with
                 it all others. "fail": the query fails with a `LaggedError`. "shed": it skips the rows that
                 wait for it, and counts them as `rows_shed`.
+            on_error: What becomes of a row that an operator has no answer for: see `Stream.run`.
 
         Returns:
             The query, at work.
@@ -151,16 +165,17 @@ class Engine(Frozen):
             ...     query.wait(), found
             (True, [{'price': 1}, {'price': 2}])
         """
-        if not isinstance(plan, Stream):
-            raise TypeError(f"submit() takes a Stream, not {type(plan).__name__}")
-        if sink is not None and not isinstance(sink, str) and not callable(sink):
-            raise TypeError(f'sink takes "collect", "discard" or a function, not {type(sink).__name__}')
+        outputs = _as_outputs(plan)
         _check_name(name)
         if not isinstance(on_lag, str):
             raise TypeError(f"on_lag takes a name, not {type(on_lag).__name__} {on_lag!r}")
-        taker = _Call(sink) if callable(sink) else sink
-        data = source._native if isinstance(source, SharedSource) else _open(source, "source")
-        native = self._native.submit(plan._plan, data, taker, name, on_lag)
+        takers = _takers(outputs.names, sink)
+        several = len(outputs.streams) > 1
+        sources = [
+            (stream, _open_any(one, f"source[{stream!r}]" if several else "source"))
+            for stream, one in by_stream(outputs.streams, source, "source")
+        ]
+        native = self._native.submit(outputs, sources, takers, name, on_lag, read_on_error(on_error))
         query = Query(native, self)
         with self._lock:
             # Those that have ended are let go, unless they failed and nobody knows.
@@ -364,6 +379,35 @@ def _counted(number: int, noun: str) -> str:
 
 def _open(data: ArrowData | PushSource | Replay, argument: str) -> object:
     return data._native if isinstance(data, PushSource | Replay) else open_source(data, argument)
+
+
+def _open_any(source: object, argument: str) -> object:
+    if isinstance(source, SharedSource):
+        return source._native
+    return _open(source, argument)  # type: ignore[arg-type]  # what it is not is refused there
+
+
+def _as_outputs(plan: object) -> _penstock.Outputs:
+    if isinstance(plan, Outputs):
+        return plan._native
+    if isinstance(plan, Stream):
+        return _penstock.Outputs([("result", plan._plan)])
+    raise TypeError(f"submit() takes a Stream or Outputs, not {type(plan).__name__}")
+
+
+def _takers(names: list[str], sink: object) -> list[object]:
+    """Where each output goes, as the native side calls it."""
+    if isinstance(sink, Mapping):
+        unknown = [name for name in sink if name not in names]
+        if unknown:
+            raise PlanError(f"sink= names the output {unknown[0]!r}, and there are {names}")
+        chosen = [sink.get(name) for name in names]
+    else:
+        chosen = [sink] * len(names)
+    for one in chosen:
+        if one is not None and not isinstance(one, str) and not callable(one):
+            raise TypeError(f'sink takes "collect", "discard" or a function, not {type(one).__name__}')
+    return [_Call(one) if callable(one) else one for one in chosen]
 
 
 def _check_name(name: object) -> None:

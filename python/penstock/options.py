@@ -27,6 +27,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from penstock import _penstock
 from penstock.exceptions import PlanError
+from penstock.times import ManualClock
 
 __all__ = ["Chain", "Memory", "Mode", "Policy", "Size", "read_options"]
 
@@ -52,6 +53,7 @@ def read_options(
     block_rows: int | None = None,
     chunk_blocks: int | None = None,
     usual_workers: int | None = None,
+    clock: ManualClock | None = None,
 ) -> _penstock.EngineOptions:
     """Makes what the engine reads of the options of `Engine` and `Stream.run` and of the environment.
 
@@ -65,6 +67,7 @@ def read_options(
         block_rows: Rows per block.
         chunk_blocks: Blocks per chunk.
         usual_workers: How many workers there are if nobody says; None is one for each core.
+        clock: What time it is, if not that of the system.
 
     Returns:
         The options, checked.
@@ -94,6 +97,7 @@ def read_options(
         block_rows=_setting("block_rows", block_rows, _count, _digits),
         chunk_blocks=_setting("chunk_blocks", chunk_blocks, _count, _digits),
         platform=_setting("platform", None, _name),
+        clock=None if clock is None else clock._native,
     )
 
 

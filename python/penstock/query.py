@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
+from penstock.exceptions import PlanError
 from penstock.overview import html_overview, text_overview
+from penstock.protocols import ArrowData
 from penstock.result import Result
+from penstock.sources import open_source
 
 if TYPE_CHECKING:
     from penstock.engine import Engine
@@ -87,7 +90,7 @@ class Query(Frozen):
             ...     engine.submit(ps.stream({"price": "int64"}), source=[]).schema.names
             ['price']
         """
-        return self._native.schema
+        return self._schema(None)
 
     @property
     def error(self) -> Exception | None:
@@ -156,8 +159,37 @@ class Query(Frozen):
         """
         return self._native.wait(timeout)
 
-    def result(self) -> Result:
+    @property
+    def outputs(self) -> list[str]:
+        """The names of its outputs: "result", if it was submitted as one pipeline.
+
+        Example:
+            >>> import penstock as ps
+            >>> with ps.Engine(workers=1) as engine:
+            ...     engine.submit(ps.stream({"price": "int64"}), source=[]).outputs
+            ['result']
+        """
+        return self._native.outputs
+
+    def _number(self, output: str | None) -> int:
+        names = self.outputs
+        if output is None and len(names) == 1:
+            return 0
+        if output not in names:
+            given = "say which output" if output is None else f"there is no output {output!r}"
+            raise PlanError(f"{given}; there are {names}")
+        return names.index(output)
+
+    def _schema(self, output: str | None) -> _penstock.Schema:
+        schema = self._native.schema(self._number(output))
+        assert schema is not None, "every output has a schema"
+        return schema
+
+    def result(self, output: str | None = None) -> Result:
         """Waits until the query has ended, and gives all of its results. Only with `sink="collect"`.
+
+        Args:
+            output: The name of the output, if it has several.
 
         Returns:
             The output rows and the counters, each time the same.
@@ -176,13 +208,17 @@ class Query(Frozen):
             ...     query.result().rows_out
             2
         """
-        return Result(self._native.result())
+        return Result(self._native.result(self._number(output)))
 
-    def results(self) -> "Results":
+    def results(self, output: str | None = None) -> "Results":
         """The results, batch by batch, for `for` and `async for`. Only without `sink=`.
 
         They wait to be read, and the query waits with them when there are some: it never runs away from its
         reader. Several readers share them; each batch goes to one.
+
+        Args:
+            output: The name of the output, if it has several. While one of them is not read, the others may
+                have to wait as well.
 
         Returns:
             An iterator over `Batch`. It ends with the query, and raises what the query failed with.
@@ -201,15 +237,46 @@ class Query(Frozen):
             >>> asyncio.run(total())
             2
         """
-        self._native.check_results()
-        return Results(self)
+        number = self._number(output)
+        self._native.check_results(number)
+        return Results(self, number)
+
+    def replace_lookup(self, table: ArrowData, *, name: str | None = None) -> None:
+        """Puts another table in the place of the one that rows are looked up in, while the query runs.
+
+        It counts for all rows that are looked up from now on. No row sees a part of it.
+
+        Args:
+            table: The table, with the columns of the old one.
+            name: The name of the lookup, as given to `Stream.lookup`, if there are several.
+
+        Raises:
+            PlanError: There is no such lookup, the columns are not those of the old table, or a key occurs
+                twice.
+            MemoryLimitExceeded: It does not fit the memory of the engine.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> shops = pa.table({"shop": [1], "city": ["Graz"]})
+            >>> sales, feed = ps.stream({"shop": "int64"}).lookup(shops, on="shop"), ps.PushSource()
+            >>> with ps.Engine(workers=1) as engine:
+            ...     query = engine.submit(sales, source=feed)
+            ...     query.replace_lookup(pa.table({"shop": [1], "city": ["Linz"]}))
+            ...     taken = feed.push(pa.table({"shop": [1]}))
+            ...     next(query.results()).to_pylist()
+            [{'shop': 1, 'city': 'Linz'}]
+        """
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"name takes a string, not {type(name).__name__}")
+        self._native.replace_lookup(open_source(table, "table"), name)
 
     def metrics(self) -> dict[str, Any]:
         """What the query has come to so far.
 
-        * `rows_in`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`, `rows_out`: Where the rows
-          went. Once the query is finished, `rows_in` is the sum of the next four; while it runs, rows on
-          their way count nowhere yet.
+        * `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`,
+          `rows_rejected`, `rows_out`: Where the rows went. Once the query is finished, `rows_in` plus
+          `rows_copied` is the sum of the next five; while it runs, rows on their way count nowhere yet.
         * `batches_in`: Batches taken in.
         * `late_by`: How far the latest of the late rows lay behind the watermark, in units of the time
           column, or None.
@@ -217,6 +284,9 @@ class Query(Frozen):
         * `rows_per_second`: Rows taken in, of late.
         * `backlog_rows`, `slipped_seconds`: Rows of a replay that are due and not taken yet, and how far it
           was slowed down.
+        * `idle_sources`, `idles`: Streams that nobody waits for now, because they have been silent for as
+          long as their `idle_after`, and how often that has come about.
+        * `clock_closings`: How often windows were closed by the clock, see `close_after`.
         * `event_latency`: From the arrival of a row to the sink: `count`, `mean_ms`, `p50_ms`, `p95_ms`,
           `p99_ms`, `p999_ms`, `max_ms`, by markers that go with the rows.
         * `output_latency`: The same from the arrival of the watermark that closed a window to its results at
@@ -269,18 +339,19 @@ class Results(Frozen):
         1
     """
 
-    __slots__ = ("_query",)
+    __slots__ = ("_output", "_query")
 
     _query: Query
+    _output: int
 
-    def __init__(self, query: Query) -> None:
-        self._fill(_query=query)
+    def __init__(self, query: Query, output: int = 0) -> None:
+        self._fill(_query=query, _output=output)
 
     def __iter__(self) -> "Results":
         return self
 
     def __next__(self) -> Batch:
-        return Batch(self._query._native.next_batch())
+        return Batch(self._query._native.next_batch(self._output))
 
     def __aiter__(self) -> "Results":
         return self
@@ -289,10 +360,10 @@ class Results(Frozen):
         # Waiting takes nothing, and taking does not wait: whoever is cancelled has not lost a batch.
         query, loop = self._query._native, asyncio.get_running_loop()
         while True:
-            batch = query.take_batch()
+            batch = query.take_batch(self._output)
             if batch is not None:
                 return Batch(batch)
-            while not await loop.run_in_executor(None, query.ready, _SLICE_SECONDS):
+            while not await loop.run_in_executor(None, query.ready, self._output, _SLICE_SECONDS):
                 pass
 
     def __repr__(self) -> str:

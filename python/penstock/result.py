@@ -76,6 +76,23 @@ class Result(Rows):
         return self._native.rows_filtered
 
     @property
+    def rows_copied(self) -> int:
+        """How many rows count once more, because several operators or outputs read the same ones.
+
+        Every row is accounted for: `rows_in + rows_copied` is the sum of those that contributed to a window
+        or a result, and of those that were filtered, late, shed or rejected.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> prices = ps.stream({"price": "int64"})
+            >>> both = ps.outputs(all=prices, dear=prices.filter(ps.col("price") > 1))
+            >>> both.run(pa.table({"price": [1, 2]}))["all"].rows_copied
+            2
+        """
+        return self._native.rows_copied
+
+    @property
     def rows_late(self) -> int:
         """How many rows were left out because they came after their window had closed.
 
@@ -99,6 +116,19 @@ class Result(Rows):
             0
         """
         return self._native.rows_shed
+
+    @property
+    def rows_rejected(self) -> int:
+        """How many rows were left out because an operator had no answer for them: see `on_error=`.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> parts = ps.stream({"n": "int64"}).with_columns(part=10 // ps.col("n"))
+            >>> parts.run(pa.table({"n": [0, 5]}), on_error="skip").rows_rejected
+            1
+        """
+        return self._native.rows_rejected
 
     @property
     def late_by(self) -> str | None:
@@ -162,11 +192,11 @@ class Result(Rows):
         """All counters of the run.
 
         Returns:
-            `rows_in`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`, `rows_out`,
-            `batches_in`, `late_by` (a whole number in units of the time column, or None), `seconds`,
-            `event_latency` and `output_latency`: see `Query.metrics`, `operators`: a dictionary for each
-            operator, with `name`, `rows_in`, `rows_out`, `runs` and `seconds`, and `memory`: that of
-            `memory`.
+            `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`,
+            `rows_rejected`, `rows_out`, `batches_in`, `late_by` (a whole number in units of the time column,
+            or None), `seconds`, `event_latency` and `output_latency`: see `Query.metrics`, `operators`: a
+            dictionary for each operator, with `name`, `rows_in`, `rows_out`, `runs` and `seconds`, and
+            `memory`: that of `memory`.
 
         Example:
             >>> import pyarrow as pa
@@ -179,10 +209,12 @@ class Result(Rows):
         output = self._native
         return {
             "rows_in": output.rows_in,
+            "rows_copied": output.rows_copied,
             "rows_contributed": output.rows_contributed,
             "rows_filtered": output.rows_filtered,
             "rows_late": output.rows_late,
             "rows_shed": output.rows_shed,
+            "rows_rejected": output.rows_rejected,
             "rows_out": output.rows_out,
             "batches_in": output.batches_in,
             "late_by": output.late_by,
@@ -197,4 +229,5 @@ class Result(Rows):
         rows_in = f"{self.rows_in:,} row" + ("" if self.rows_in == 1 else "s")
         lost = f"{self.rows_filtered:,} filtered, {self.rows_late:,} late"
         shed = f", {self.rows_shed:,} shed" if self.rows_shed else ""
+        shed += f", {self.rows_rejected:,} rejected" if self.rows_rejected else ""
         return f"{super()._summary()}, from {rows_in} ({lost}{shed})"

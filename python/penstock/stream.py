@@ -6,32 +6,33 @@ are read then, everything else by `Stream.run`.
 """
 
 import html
-import operator
-import warnings
-from collections.abc import Mapping, Sequence
-from functools import reduce
-from typing import Literal, TypeAlias, final
+from collections.abc import Mapping
+from typing import final
 
 from penstock import _penstock
-from penstock._arguments import read_aggregate, read_column, read_expr, read_key, read_schema
-from penstock._frozen import Frozen
-from penstock.aggregates import Aggregate
+from penstock._arguments import read_schema
+from penstock.columns import ColumnSteps
+from penstock.combining import CombiningSteps
 from penstock.durations import Duration, normalise_duration
-from penstock.exceptions import LateRowsWarning, MissingTimeColumnError
-from penstock.expr import Expr, Value
+from penstock.exceptions import MissingTimeColumnError, PlanError
 from penstock.options import Chain, Memory, Mode, Policy, Size, read_options
 from penstock.protocols import ArrowData, ArrowSchema
+from penstock.rejecting import OnError
 from penstock.result import Result
-from penstock.sources import open_source
-from penstock.windows import Window
+from penstock.running import run_outputs
+from penstock.times import ArrivalTime
 
-__all__ = ["Stream", "WindowedStream", "stream"]
-
-_Keys: TypeAlias = str | Expr | Sequence[str | Expr] | None
+__all__ = ["Stream", "stream"]
 
 
 def stream(
-    schema: ArrowSchema | Mapping[str, str], *, time: str | None = None, delay: Duration = 0
+    schema: ArrowSchema | Mapping[str, str],
+    *,
+    time: str | ArrivalTime | None = None,
+    delay: Duration = 0,
+    watermark: str | None = None,
+    idle_after: Duration | None = None,
+    name: str | None = None,
 ) -> "Stream":
     """Begins a pipeline: declares the columns that its data will have.
 
@@ -39,10 +40,18 @@ def stream(
         schema: The columns: an Arrow schema of any library, or a mapping of names to type names, such as
             `{"event_time": "timestamp[ms]", "ad_id": "int64"}`.
         time: The column that holds the time of each row: a timestamp, a date or whole numbers. Only windows
-            need it.
+            need it. Or the time at which rows arrive: see `ingestion_time` and `processing_time`.
         delay: By how much rows may come out of order: "2s", a timedelta, or a whole number in units of the
             time column. The watermark is the largest time so far minus this; a row whose window ends at or
             before the watermark is late, and is left out and counted.
+        watermark: A column that says how far event time has come, of the type of the time column: the
+            watermark is the largest of its values so far, minus the delay, instead of the largest time. A
+            row is judged by those of the rows before it. Nulls say nothing.
+        idle_after: After so much time without rows, such as "10s", nobody waits for this stream: windows
+            behind a union or a join go by the other streams, until it speaks again. Rows that it brings then
+            for windows that have closed are late.
+        name: What its data is known by, where a pipeline reads several streams. Streams of the same name are
+            one, and have to be declared alike.
 
     Returns:
         The pipeline, which so far gives back the rows it gets.
@@ -50,8 +59,9 @@ def stream(
     Raises:
         UnknownColumnError: The schema has no such time column.
         UnsupportedTypeError: A column has a type that the engine does not process.
+        TypeMismatchError: The watermarks are not of the type of the times.
         DurationError: The delay is not a duration, or not one that goes with the type of the time column.
-        MissingTimeColumnError: There is a delay but no time column.
+        MissingTimeColumnError: There is a delay, a watermark or `idle_after` but no time column.
         TypeError: An argument is of the wrong kind.
 
     Example:
@@ -60,18 +70,33 @@ def stream(
         >>> events.schema.names
         ['at', 'ad_id']
     """
-    if time is not None and not isinstance(time, str):
+    if time is not None and not isinstance(time, str | ArrivalTime):
         raise TypeError(f"time must be the name of a column, not {type(time).__name__}")
+    if watermark is not None and not isinstance(watermark, str):
+        raise TypeError(f"watermark must be the name of a column, not {type(watermark).__name__}")
     size = normalise_duration(delay, "delay")
     if time is None and size != 0:
         raise MissingTimeColumnError(
             f'delay={delay!r} says how late rows may come, but no column says what is late: add time="..."'
         )
-    return Stream(_penstock.Plan.stream(read_schema(schema), time, size))
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a string, not {type(name).__name__}")
+    if name == "":
+        raise PlanError("name is empty; leave it out if there is one stream only")
+    plan = _penstock.Plan.stream(
+        read_schema(schema),
+        name=name,
+        time=time.column if isinstance(time, ArrivalTime) else time,
+        delay=size,
+        arrival=time.kind if isinstance(time, ArrivalTime) else None,
+        watermark=watermark,
+        idle_after=None if idle_after is None else normalise_duration(idle_after, "idle_after"),
+    )
+    return Stream(plan)
 
 
 @final
-class Stream(Frozen):
+class Stream(ColumnSteps, CombiningSteps):
     """A pipeline. Begun by `penstock.stream`, continued by its own methods, run by `run` or an `Engine`.
 
     It is immutable, can be compared, hashed, pickled and stored as JSON, and prints as its plan.
@@ -121,162 +146,9 @@ class Stream(Frozen):
         """
         return self._plan.time
 
-    def filter(self, *predicates: Expr | bool) -> "Stream":
-        """Keeps the rows for which all predicates are true; null is not true.
-
-        Args:
-            *predicates: Boolean expressions. All of them are computed for every row; to compute one only
-                where another is true, call `filter` twice.
-
-        Returns:
-            The longer pipeline.
-
-        Raises:
-            UnknownColumnError: The stream has no such column.
-            TypeMismatchError: A predicate is not boolean, or its types do not go together.
-
-        Example:
-            >>> import pyarrow as pa
-            >>> import penstock as ps
-            >>> dear = ps.stream({"price": "int64"}).filter(ps.col("price") > 1, ps.col("price") % 2 == 0)
-            >>> dear.run(pa.table({"price": [1, 2, 3, None]})).to_pylist()
-            [{'price': 2}]
-        """
-        for predicate in predicates:
-            if isinstance(predicate, str):
-                raise TypeError(f"filter() takes expressions: a column is written col({predicate!r})")
-        if not predicates:
-            return self
-        whole = reduce(operator.and_, (read_expr("filter", predicate) for predicate in predicates))
-        return Stream(self._plan.filter(whole._native))
-
-    def select(self, /, *exprs: Expr | str, **named: Expr | Value) -> "Stream":
-        """Makes rows of these columns only.
-
-        Args:
-            *exprs: Column names and expressions.
-            **named: Expressions with the names they are to have. A string here is the name of a column, too.
-
-        Returns:
-            The longer pipeline. It has a time column as long as the old one is among the columns under its
-            own name.
-
-        Raises:
-            UnknownColumnError: The stream has no such column.
-            TypeMismatchError: The types of an expression do not go together.
-            PlanError: Two columns would have the same name.
-
-        Example:
-            >>> import penstock as ps
-            >>> prices = ps.stream({"shop": "string", "price": "int64"})
-            >>> prices.select("shop", cents=ps.col("price") * 100).schema.names
-            ['shop', 'cents']
-        """
-        chosen = [read_column("select", item) for item in exprs]
-        chosen += [read_column("select", item).alias(name) for name, item in named.items()]
-        return Stream(self._plan.select([item._native for item in chosen]))
-
-    def with_columns(self, /, *exprs: Expr, **named: Expr | Value) -> "Stream":
-        """Adds columns to the rows, or replaces those that have the same name.
-
-        Args:
-            *exprs: Expressions; `alias` gives them a name.
-            **named: Expressions with the names they are to have.
-
-        Returns:
-            The longer pipeline.
-
-        Raises:
-            UnknownColumnError: The stream has no such column.
-            TypeMismatchError: The types of an expression do not go together.
-            PlanError: The time column would be replaced, or two new columns would have the same name.
-
-        Example:
-            >>> import penstock as ps
-            >>> prices = ps.stream({"shop": "string", "price": "int64"})
-            >>> prices.with_columns(cents=ps.col("price") * 100).schema.names
-            ['shop', 'price', 'cents']
-        """
-        for item in (*exprs, *named.values()):
-            # `select` reads a string as a column, an operator as a literal: here a reader could not tell.
-            if isinstance(item, str):
-                raise TypeError(f"with_columns() takes no bare strings: write col({item!r}) or lit({item!r})")
-        chosen = [read_expr("with_columns", item) for item in exprs]
-        chosen += [read_expr("with_columns", item).alias(name) for name, item in named.items()]
-        return Stream(self._plan.with_columns([item._native for item in chosen]))
-
-    def lookup(
-        self, table: ArrowData, *, on: str | Sequence[str], how: Literal["inner", "left"] = "inner"
-    ) -> "Stream":
-        """Adds the columns of the matching row of a table.
-
-        Args:
-            table: The table, as any kind of Arrow data. It is read now and becomes part of the pipeline. Each
-                key may occur in it once.
-            on: The key: a column, or several, that the stream and the table both have. Null matches nothing.
-            how: What becomes of a row without a match: "inner" drops it, "left" fills in nulls.
-
-        Returns:
-            The longer pipeline, with the columns of the table (other than the key) at the end.
-
-        Raises:
-            UnknownColumnError: The stream or the table has no such column.
-            TypeMismatchError: The key has different types in the two.
-            PlanError: A key occurs twice in the table, or a column of the table has a name that is taken.
-
-        Example:
-            >>> import pyarrow as pa
-            >>> import penstock as ps
-            >>> shops = pa.table({"shop": [1, 2], "city": ["Graz", "Linz"]})
-            >>> sales = ps.stream({"shop": "int64"}).lookup(shops, on="shop")
-            >>> sales.run(pa.table({"shop": [2, 3]})).to_pylist()
-            [{'shop': 2, 'city': 'Linz'}]
-        """
-        keys = [on] if isinstance(on, str) or not isinstance(on, Sequence) else list(on)
-        for key in keys:
-            if not isinstance(key, str):
-                raise TypeError(f"on= takes a column name or a list of them, not {type(key).__name__}")
-        return Stream(self._plan.lookup(open_source(table, "table"), keys, how))
-
-    def window(self, window: Window, *, by: _Keys = None) -> "WindowedStream":
-        """Cuts the stream into windows of time, and within a window by keys.
-
-        Args:
-            window: The windows, as made by `penstock.tumbling`.
-            by: The key: a column name, an expression, or a list of these. Null is a key like any other.
-                Without it, a window is one group.
-
-        Returns:
-            The windows, which `WindowedStream.agg` turns into rows.
-
-        Raises:
-            MissingTimeColumnError: The stream has no time column.
-            UnknownColumnError: The stream has no such column.
-            DurationError: The size of the window is not positive, or does not go with the type of the time
-                column.
-
-        Example:
-            >>> import penstock as ps
-            >>> clicks = ps.stream({"at": "timestamp[ms]", "ad": "int64"}, time="at")
-            >>> clicks.window(ps.tumbling("10s"), by="ad").agg(clicks=ps.count()).schema.names
-            ['window_start', 'window_end', 'ad', 'clicks']
-        """
-        if not isinstance(window, Window):
-            raise TypeError(
-                f"window() takes a window such as tumbling({window!r}), not {type(window).__name__}"
-            )
-        if by is None:
-            keys = []
-        elif isinstance(by, str) or not isinstance(by, Sequence):
-            keys = [read_key(by)]
-        else:
-            keys = [read_key(item) for item in by]
-        self._plan.check_window(window.size, [key._native for key in keys])
-        return WindowedStream(self, window, keys)
-
     def run(
         self,
-        data: ArrowData,
+        data: ArrowData | Mapping[str, ArrowData],
         *,
         memory: Memory | None = None,
         chain: Chain | None = None,
@@ -286,6 +158,7 @@ class Stream(Frozen):
         workers: int | None = None,
         policy: Policy | None = None,
         mode: Mode | None = None,
+        on_error: OnError = "fail",
     ) -> Result:
         """Runs the pipeline over data, to its end, and waits for the result. Ctrl-C interrupts it.
 
@@ -296,7 +169,7 @@ class Stream(Frozen):
         Args:
             data: The rows: any object that speaks the Arrow PyCapsule protocol (a table, a batch, a reader),
                 or an iterable of such objects, which is read as it goes. Columns are found by name; others
-                are ignored.
+                are ignored. A pipeline of several streams takes a mapping of their names to such data.
             memory: How rows go from task to task: in "blocks" of columns (the default), or one by one through
                 a "queue", which is slow, and there to be compared with.
             chain: Which operators make up a task: "auto" (the default) puts together what can run without a
@@ -311,6 +184,11 @@ class Stream(Frozen):
             policy: Which task runs next: "adaptive" (the default), "fcfs" or "rr"; see `Engine`.
             mode: Who runs tasks: "state" (the default) for the workers, "threads" for a thread of its own
                 for each.
+            on_error: What becomes of a row that an operator has no answer for, such as a division by zero:
+                "fail" (the default) ends the run with a `ComputeError`; "skip" leaves it out, and counts it
+                as `rows_rejected`. A function does the same, and is called with each `Batch` of such rows,
+                on a thread of its own: the columns that came to the operator, and "rejected_by" and
+                "rejected_because". A total that overflows always fails the run: no row of it is to blame.
 
         Returns:
             The output rows and the counters.
@@ -344,10 +222,8 @@ class Stream(Frozen):
             chunk_blocks=chunk_blocks,
             usual_workers=1,
         )
-        output = self._plan.run(open_source(data, "data"), options)
-        if output.rows_late:
-            warnings.warn(_late_rows(output), LateRowsWarning, stacklevel=2)
-        return Result(output)
+        outputs = _penstock.Outputs([("result", self._plan)])
+        return run_outputs(outputs, data, options, on_error=on_error, warn_above=3)["result"]
 
     def explain(self) -> str:
         """The plan as text, one operator per line.
@@ -412,70 +288,3 @@ class Stream(Frozen):
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"
-
-
-@final
-class WindowedStream(Frozen):
-    """A stream cut into windows, waiting to be told what to compute for each. Made by `Stream.window`.
-
-    Example:
-        >>> import penstock as ps
-        >>> ps.stream({"at": "int64", "ad": "int64"}, time="at").window(ps.tumbling(10), by="ad")
-        penstock.WindowedStream: tumbling(10) by [col("ad")]; .agg(...) makes it a stream again
-    """
-
-    __slots__ = ("_keys", "_stream", "_window")
-
-    _stream: Stream
-    _window: Window
-    _keys: tuple[Expr, ...]
-
-    def __init__(self, stream: Stream, window: Window, keys: Sequence[Expr]) -> None:
-        self._fill(_stream=stream, _window=window, _keys=tuple(keys))
-
-    def agg(self, /, *aggregates: Aggregate, **named: Aggregate) -> Stream:
-        """Makes one row of each window and key.
-
-        Args:
-            *aggregates: Aggregates under their own names, such as "count" or "price_sum"; `alias` changes
-                them.
-            **named: Aggregates with the names they are to have.
-
-        Returns:
-            A pipeline with the columns window_start, window_end, the keys and the aggregates. It has no time
-            column.
-
-        Raises:
-            UnknownColumnError: The stream has no such column.
-            TypeMismatchError: An aggregate does not go with the type of its column.
-            PlanError: Two columns would have the same name.
-
-        Example:
-            >>> import pyarrow as pa
-            >>> import penstock as ps
-            >>> sales = ps.stream({"at": "int64", "price": "int64"}, time="at").window(ps.tumbling(10))
-            >>> totals = sales.agg(ps.count(), total=ps.sum("price"))
-            >>> totals.run(pa.table({"at": [1, 2], "price": [5, 6]})).to_pylist()
-            [{'window_start': 0, 'window_end': 10, 'count': 2, 'total': 11}]
-        """
-        chosen = [read_aggregate(item) for item in aggregates]
-        chosen += [read_aggregate(item).alias(name) for name, item in named.items()]
-        keys = [key._native for key in self._keys]
-        plan = self._stream._plan.tumbling(self._window.size, keys, [item._native for item in chosen])
-        return Stream(plan)
-
-    def __repr__(self) -> str:
-        keys = f" by {list(self._keys)!r}" if self._keys else ""
-        return f"penstock.WindowedStream: {self._window!r}{keys}; .agg(...) makes it a stream again"
-
-
-def _late_rows(output: _penstock.Output) -> str:
-    rows = (
-        "1 row came after its window"
-        if output.rows_late == 1
-        else f"{output.rows_late:,} rows came after their windows"
-    )
-    return (
-        f"{rows} had closed and did not count, out of {output.rows_in:,}; the latest lay "
-        f"{output.late_by_text} behind the watermark. Raise delay= by as much to count all of them."
-    )

@@ -10,7 +10,7 @@ const DIGITS: u8 = 2;
 /// What takes longer counts as an hour.
 const MOST_NS: u64 = 3_600_000_000_000;
 
-/// Times that one thread at a time adds to, and any thread reads.
+/// Times that any thread adds to and reads.
 pub(crate) struct Latencies {
     times: Mutex<Histogram<u64>>,
     sum_ns: Counter,
@@ -45,7 +45,9 @@ impl Default for Latencies {
 
 impl Latencies {
     pub(crate) fn record(&self, ns: u64) {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).saturating_record(ns.max(1));
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.saturating_record(ns.max(1));
+        // Under the lock: a query may have several sinks, and counters have one writer at a time.
         self.sum_ns.add(ns);
         self.count.add(1);
     }

@@ -29,14 +29,14 @@ pub mod replay;
 pub mod results;
 pub mod share;
 
-pub use engine::{Engine, Input, RunFailure, Sink, push};
+pub use engine::{Engine, Input, QueryOptions, RunFailure, Sink, push};
 pub use error::{RunError, StartError};
 pub use feed::{FEED_BATCHES, Feed, FeedEnd, OutsideError, Pushed, feed};
 pub use latency::Latency;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
 pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions};
 pub use output::{OperatorReport, Output};
-pub use pipeline::{Deliver, Doorbell};
+pub use pipeline::{Deliver, Doorbell, LETTER_COLUMNS, OnError};
 pub use plan::{Aggregate, Plan};
 pub use query::{Query, QueryMetrics, Status};
 pub use replay::Replay;

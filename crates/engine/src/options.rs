@@ -8,6 +8,8 @@ use penstock_queue::schedule::MOST_WORKERS;
 use penstock_types::PlanError;
 use penstock_types::closest;
 
+use crate::clock::Timepiece;
+
 pub use penstock_scheduler::PolicyKind;
 
 /// Which operators make up a task.
@@ -84,6 +86,8 @@ pub struct EngineOptions {
     pub mode: Mode,
     /// How each query is laid out, and the memory that all of them share.
     pub run: RunOptions,
+    /// What time it is, where that matters to a plan. A replay goes by the time of the system in any case.
+    pub clock: Timepiece,
 }
 
 impl EngineOptions {

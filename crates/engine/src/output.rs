@@ -17,17 +17,36 @@ pub struct OperatorReport {
     pub profile: Reading,
 }
 
-/// The result of a run.
-///
-/// Every row taken in is accounted for: `rows_in = rows_contributed + rows_filtered + rows_late + rows_shed`.
+/// The results of one output.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct Part {
+    /// The name of the output.
+    pub name: String,
     /// The schema of the results.
     pub schema: SchemaRef,
     /// The results.
     pub batches: Vec<RecordBatch>,
+}
+
+impl Part {
+    /// Rows of the results.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// The result of a run.
+///
+/// Every row taken in is accounted for:
+/// `rows_in + rows_copied = rows_contributed + rows_filtered + rows_late + rows_shed + rows_rejected`.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The results of each output; there is one at least.
+    pub parts: Vec<Part>,
     /// Rows taken in.
     pub rows_in: u64,
+    /// Rows that count once more for each reader but the first, where several read the same rows.
+    pub rows_copied: u64,
     /// Rows that reached the result, or a window that counted them.
     pub rows_contributed: u64,
     /// Rows that a filter or an inner lookup dropped.
@@ -36,6 +55,8 @@ pub struct Output {
     pub rows_late: u64,
     /// Rows that were skipped because the query lagged behind its source.
     pub rows_shed: u64,
+    /// Rows that were left out because an operator had no answer for them.
+    pub rows_rejected: u64,
     /// Largest distance between a late row and the watermark it missed.
     pub late_by: Option<u64>,
     /// The unit of `late_by`.
@@ -53,9 +74,19 @@ pub struct Output {
 }
 
 impl Output {
-    /// Rows of the result.
+    /// The first output.
+    pub fn first(&self) -> &Part {
+        &self.parts[0]
+    }
+
+    /// The results of the first output.
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.first().batches
+    }
+
+    /// Rows of all outputs.
     pub fn rows_out(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        self.parts.iter().map(Part::rows).sum()
     }
 
     /// `late_by` as people write it.

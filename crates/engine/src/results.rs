@@ -18,7 +18,7 @@ const MOST_BATCHES: usize = 16;
 struct Queue {
     batches: VecDeque<RecordBatch>,
     is_closed: bool,
-    bell: Option<Arc<Bell>>,
+    bells: Vec<Arc<Bell>>,
 }
 
 /// The results of a query, batch by batch. Clones read from the same queue.
@@ -42,7 +42,7 @@ impl Results {
     }
 
     pub(crate) fn hang(&self, bell: &Arc<Bell>) {
-        self.locked().bell = Some(Arc::clone(bell));
+        self.locked().bells.push(Arc::clone(bell));
     }
 
     /// Takes a batch in, or gives it back when the queue is full.
@@ -65,7 +65,7 @@ impl Results {
     pub(crate) fn close(&self) {
         let mut queue = self.locked();
         queue.is_closed = true;
-        queue.bell = None;
+        queue.bells.clear();
         self.0.1.notify_all();
     }
 
@@ -90,11 +90,9 @@ impl Results {
         match queue.batches.pop_front() {
             Some(batch) => {
                 // Room, or an empty queue: either may be what the sink waits for.
-                let bell = queue.bell.clone();
+                let bells = queue.bells.clone();
                 drop(queue);
-                if let Some(bell) = bell {
-                    bell.ring();
-                }
+                bells.iter().for_each(|bell| bell.ring());
                 Next::Batch(batch)
             }
             None if queue.is_closed => Next::Ended,

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod running;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,7 @@ use penstock_expr::{BinaryOp, Expr, Literal};
 use penstock_memory::MemoryKind;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::Span;
+use running::every_way;
 
 /// Longer than anything here takes: a test that waits so long has failed.
 const EVER: Duration = Duration::from_secs(30);
@@ -39,21 +42,6 @@ fn windows() -> Plan {
 }
 
 /// Every way to run a query.
-fn every_way() -> Vec<EngineOptions> {
-    let mut ways = Vec::new();
-    for (_, policy) in PolicyKind::NAMES {
-        for (_, mode) in Mode::NAMES {
-            for (_, memory) in MemoryKind::NAMES {
-                for (_, chain) in Chaining::NAMES {
-                    let run = RunOptions { memory, chain, ..RunOptions::default() };
-                    ways.push(EngineOptions { workers: Some(2), policy, mode, run });
-                }
-            }
-        }
-    }
-    ways
-}
-
 fn start(options: EngineOptions) -> Engine {
     Engine::start(options).unwrap()
 }

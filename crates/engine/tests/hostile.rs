@@ -12,6 +12,7 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use penstock_engine::plan::Outputs;
 use penstock_engine::{Aggregate, Plan, RunOptions};
 use penstock_expr::{BinaryOp, Expr, Literal};
 use penstock_operators::LookupKind;
@@ -88,7 +89,7 @@ fn the_text_that_is_changed_below_is_good() {
 
 #[test]
 fn versions_and_shapes_that_are_not_ours_are_refused() {
-    for version in [json!(0), json!(2), json!(-1), json!("1"), json!(null), json!(1.5), json!(u64::MAX)] {
+    for version in [json!(0), json!(3), json!(-1), json!("1"), json!(null), json!(1.5), json!(u64::MAX)] {
         refused(&changed("/penstock_plan", version));
     }
     for text in [
@@ -107,6 +108,50 @@ fn versions_and_shapes_that_are_not_ours_are_refused() {
     refused(&changed("/steps/1", document()["steps"][0].clone()));
     refused(&changed("/steps/1/step", json!("explode")));
     refused(&changed("/steps/1/step", json!(null)));
+}
+
+#[test]
+fn steps_read_what_stands_before_them_and_every_step_is_read() {
+    let stream = document()["steps"][0].clone();
+    let with = |inputs: Value, outputs: Value| {
+        let union = json!({"step": "union"});
+        json!({"penstock_plan": 2, "steps": [stream, union], "inputs": inputs, "outputs": outputs})
+            .to_string()
+    };
+    assert!(Plan::from_json(&with(json!([[], [0, 0]]), json!(null))).is_ok());
+    for inputs in [
+        json!([[], [1]]),
+        json!([[], [2]]),
+        json!([[1], [0]]),
+        json!([[], []]),
+        json!([[], [-1]]),
+        json!([[]]),
+        json!([[], [0], []]),
+        json!([[], [u64::MAX]]),
+        json!([[0], [0]]),
+        json!({}),
+    ] {
+        refused(&with(inputs, json!(null)));
+    }
+    let outputs = |outputs: Value| Outputs::from_json(&with(json!([[], [0]]), outputs));
+    assert!(outputs(json!([["a", 1], ["b", 0]])).is_ok());
+    for wrong in [json!(null), json!([]), json!([["a", 2]]), json!([["a", 1], ["a", 0]]), json!([["a", 0]])] {
+        assert!(outputs(wrong.clone()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn plans_of_the_first_version_are_read() {
+    let mut old = document();
+    old["penstock_plan"] = json!(1);
+    let window = old["steps"][5].clone();
+    old["steps"][5] = json!({
+        "step": "tumbling",
+        "size": window["window"]["size"],
+        "by": window["by"],
+        "aggregates": window["aggregates"],
+    });
+    assert_eq!(Plan::from_json(&old.to_string()).unwrap(), plan());
 }
 
 #[test]
@@ -266,17 +311,17 @@ fn expressions_and_windows_that_cannot_run_are_refused() {
     (0..300).for_each(|_| deep.push(json!({"unary": "-"})));
     refused(&changed("/steps/1/predicate", Value::Array(deep)));
     for size in [json!(0), json!(-1), json!(i64::MIN), json!(u64::MAX), json!("10s"), json!(1.5)] {
-        refused(&changed("/steps/5/size", size));
+        refused(&changed("/steps/5/window/size", size));
     }
     for delay in [json!(-1), json!(i64::MIN), json!(u64::MAX), json!("2s")] {
         refused(&changed("/steps/0/delay", delay));
     }
     refused(&changed("/steps/0/time", json!("nobody")));
     refused(&changed("/steps/0/time", json!(null)));
-    refused(&changed("/steps/5/aggregates", json!([])));
+    refused(&changed("/steps/5/window/kind", json!("hopping")));
     refused(&changed("/steps/5/aggregates/0/kind", json!("median")));
     refused(&changed("/steps/5/aggregates/0/kind", json!("sum")));
-    assert!(Plan::from_json(&changed("/steps/5/size", json!(i64::MAX))).is_ok());
+    assert!(Plan::from_json(&changed("/steps/5/window/size", json!(i64::MAX))).is_ok());
     assert!(Plan::from_json(&changed("/steps/0/delay", json!(i64::MAX))).is_ok());
 }
 

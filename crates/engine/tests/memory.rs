@@ -128,7 +128,7 @@ fn a_result_that_is_kept_leaves_the_budget_without_a_copy() {
         // Of 17 bytes a row, 16 are shared; what the log starts with, in small blocks, is copied.
         assert!(memory.exported_bytes > 20_000_000, "{memory:?}");
         assert!(memory.used_bytes == 0 && memory.peak_used_bytes <= 24 << 20, "{memory:?}");
-        let batch_rows: Vec<usize> = output.batches.iter().map(RecordBatch::num_rows).collect();
+        let batch_rows: Vec<usize> = output.batches().iter().map(RecordBatch::num_rows).collect();
         assert!(batch_rows.len() < 200, "{batch_rows:?}");
     }
 }

@@ -131,14 +131,15 @@ fn any_options() -> impl Strategy<Value = EngineOptions> {
         policy,
         mode,
         run,
+        ..EngineOptions::default()
     })
 }
 
 /// A result as text, a line per row; the column names on top.
 fn lines(output: &Output) -> Vec<String> {
     let mut lines = Vec::new();
-    for batch in &output.batches {
-        assert_eq!(batch.schema(), output.schema);
+    for batch in output.batches() {
+        assert_eq!(batch.schema(), output.first().schema);
         let columns: Vec<ArrayRef> =
             batch.columns().iter().map(|column| cast(column, &DataType::Utf8).unwrap()).collect();
         for row in 0..batch.num_rows() {
@@ -296,7 +297,7 @@ proptest! {
         check_account(&output);
         prop_assert_eq!((output.rows_filtered, output.rows_late, output.late_by), (filtered, late, late_by));
         let mut given = BTreeMap::new();
-        for batch in &output.batches {
+        for batch in output.batches() {
             let time = |column: usize| batch.column(column).as_primitive::<TimestampMillisecondType>().values();
             let ints = |column: usize| batch.column(column).as_primitive::<Int64Type>();
             let means = batch.column(5).as_primitive::<Float64Type>();
@@ -319,7 +320,7 @@ fn no_rows_give_no_rows() {
         for batches in [vec![], vec![batch(&[])], vec![batch(&[]), dressed_up(&batch(&[]))]] {
             let output = run(&plan, &batches).unwrap();
             assert_eq!((output.rows_in, output.rows_out(), output.batches_in), (0, 0, batches.len() as u64));
-            assert_eq!(&output.schema, plan.schema());
+            assert_eq!(&output.first().schema, plan.schema());
             check_account(&output);
         }
     }
@@ -406,7 +407,7 @@ fn bounds_have_the_type_of_the_time_column() {
         let output = run(&plan, &[batch]).unwrap();
         assert_eq!(output.rows_late, 1, "{time:?}");
         let mut windows = Vec::new();
-        for batch in &output.batches {
+        for batch in output.batches() {
             for column in [0, 1] {
                 assert_eq!(batch.column(column).data_type(), &bounds, "{time:?}");
             }

@@ -20,6 +20,13 @@ pub enum Signal {
         /// When the watermark that closed the windows arrived, on the engine's clock.
         due_ns: u64,
     },
+    /// The rows behind it are judged by that watermark of their own source, which may be ahead of the watermark here.
+    Judge {
+        /// The watermark.
+        watermark: i64,
+    },
+    /// Nothing comes for now, and nobody is to wait for it, until something does.
+    Idle,
     /// No row comes after it.
     End,
 }

@@ -1,15 +1,20 @@
 //! Engines: many queries at a time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use penstock_engine::options::choose;
-use penstock_engine::{Engine as Inner, FEED_BATCHES, Feed, Input, OnLag, Query as Running, Sink, feed};
+use penstock_engine::{
+    Engine as Inner, FEED_BATCHES, Feed, Input, OnError, OnLag, Query as Running, QueryOptions, Results,
+    Sink, feed,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{invalid, plan_error, start_error, thread_error};
 use crate::options::EngineOptions;
+use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::process::Here;
 use crate::push::{PushSource, Taker};
@@ -78,12 +83,6 @@ impl Engine {
             }
             return Ok((Input::Shared(inner, on_lag), Origin::Other));
         }
-        if on_lag != OnLag::Wait {
-            return Err(invalid(
-                py,
-                "on_lag= is for queries that read a shared source, as made by engine.source(...)",
-            ));
-        }
         if let Ok(push) = source.cast::<PushSource>() {
             return Ok((Input::Feed(push.get().take_end(py)?), Origin::Push(push.clone())));
         }
@@ -114,11 +113,34 @@ fn connect(py: Python<'_>, origin: Origin<'_>, taker: Taker) -> PyResult<()> {
     }
 }
 
-fn call_back(py: Python<'_>, function: &Bound<'_, PyAny>, query: &Running) -> PyResult<Destination> {
-    let results = query.results().expect("a query with a function as its sink is read from").clone();
-    let (function, running) = (function.clone().unbind(), query.clone());
+/// Where an output goes, as the user said, and what the engine makes of it.
+fn read_sink(py: Python<'_>, sink: Option<&Bound<'_, PyAny>>) -> PyResult<(Sink, Destination)> {
+    let Some(Ok(text)) = sink.map(|sink| sink.extract::<String>()) else {
+        return Ok((Sink::Results, Destination::Results));
+    };
+    match choose("sink", &text, &SINKS).map_err(|error| plan_error(py, error))? {
+        Named::Collected => Ok((Sink::Collect, Destination::Collected)),
+        Named::Nowhere => Ok((Sink::Discard, Destination::Nowhere)),
+    }
+}
+
+/// What becomes of rows that operators have no answer for: a name, or a function that takes them.
+pub(crate) fn read_on_error(py: Python<'_>, on_error: &Bound<'_, PyAny>) -> PyResult<OnError> {
+    let Ok(text) = on_error.extract::<String>() else { return Ok(OnError::Letters) };
+    let names = [("fail", OnError::Fail), ("skip", OnError::Skip)];
+    choose("on_error", &text, &names).map_err(|error| plan_error(py, error))
+}
+
+/// Calls a function with each batch of these results, on a thread of its own.
+pub(crate) fn call_back(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    query: &Running,
+    results: &Results,
+) -> PyResult<Arc<Callback>> {
+    let (function, running, results) = (function.clone().unbind(), query.clone(), results.clone());
     match py.detach(|| Callback::start(function, running, results)) {
-        Ok(callback) => Ok(Destination::Function(callback)),
+        Ok(callback) => Ok(callback),
         Err(error) => {
             query.stop();
             Err(thread_error(&error))
@@ -147,42 +169,54 @@ impl Engine {
         self.get(py).map(|_| ())
     }
 
-    #[pyo3(signature = (plan, source, sink, name, on_lag))]
+    /// Starts a query: a source for each stream, by name, and a sink for each output.
+    #[pyo3(signature = (outputs, sources, sinks, name, on_lag, on_error))]
+    #[allow(clippy::too_many_arguments, reason = "everything that a query is made of")]
     fn submit(
         &self,
         py: Python<'_>,
-        plan: &Bound<'_, Plan>,
-        source: &Bound<'_, PyAny>,
-        sink: Option<&Bound<'_, PyAny>>,
+        outputs: &Bound<'_, Outputs>,
+        sources: Vec<(String, Bound<'_, PyAny>)>,
+        sinks: Vec<Option<Bound<'_, PyAny>>>,
         name: Option<&str>,
         on_lag: &str,
+        on_error: &Bound<'_, PyAny>,
     ) -> PyResult<Query> {
         let engine = self.get(py)?;
-        let named = match sink.map(|sink| sink.extract::<String>()) {
-            Some(Ok(text)) => Some(choose("sink", &text, &SINKS).map_err(|error| plan_error(py, error))?),
-            Some(Err(_)) | None => None,
-        };
-        let (into, destination) = match named {
-            Some(Named::Collected) => (Sink::Collect, Destination::Collected),
-            Some(Named::Nowhere) => (Sink::Discard, Destination::Nowhere),
-            None => (Sink::Results, Destination::Results),
-        };
-        // Before the source is taken: one that can be read once only is not used up by a name.
+        let options = QueryOptions { name, on_error: read_on_error(py, on_error)? };
+        let read: Vec<(Sink, Destination)> =
+            sinks.iter().map(|sink| read_sink(py, sink.as_ref())).collect::<PyResult<_>>()?;
+        let (into, mut destinations): (Vec<Sink>, Vec<Destination>) = read.into_iter().unzip();
+        // Before the sources are taken: one that can be read once only is not used up by a name.
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
-        let (input, origin) = self.open(source, on_lag)?;
-        let shared = match &input {
-            Input::Shared(source, _) => Some(source.clone()),
-            _ => None,
-        };
-        let plan = &plan.get().inner;
-        let submitted = py.detach(|| engine.submit(plan, input, into, name));
+        let (mut inputs, mut origins, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+        if on_lag != "wait" && !sources.iter().any(|(_, source)| source.cast::<SharedSource>().is_ok()) {
+            let known = choose("on_lag", on_lag, &OnLag::NAMES).map_err(|error| plan_error(py, error));
+            let what = "on_lag= is for queries that read a shared source, as made by engine.source(...)";
+            return Err(known.err().unwrap_or_else(|| invalid(py, what)));
+        }
+        for (stream, source) in &sources {
+            let (input, origin) = self.open(source, on_lag)?;
+            if let Input::Shared(source, _) = &input {
+                shared.push(source.clone());
+            }
+            inputs.push((stream.clone(), input));
+            origins.push(origin);
+        }
+        let outputs = &outputs.get().inner;
+        let submitted = py.detach(|| engine.submit_all(outputs, inputs, into, options));
         let query = submitted.map_err(|error| start_error(py, error))?;
-        let destination = match sink {
-            Some(function) if named.is_none() => call_back(py, function, &query)?,
-            _ => destination,
-        };
-        connect(py, origin, Taker::Query(query.clone()))?;
-        Ok(Query::new(query, shared, destination))
+        for (output, sink) in sinks.iter().enumerate() {
+            if let (Some(function), Destination::Results) = (sink, &destinations[output]) {
+                let results = query.results_of(output).expect("an output with a function is read from");
+                destinations[output] = Destination::Function(call_back(py, function, &query, results)?);
+            }
+        }
+        let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
+        for origin in origins {
+            connect(py, origin, Taker::Query(query.clone()))?;
+        }
+        Ok(Query::new(query, shared, destinations, letters))
     }
 
     #[pyo3(signature = (plan, data, name, hold))]

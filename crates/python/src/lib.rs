@@ -10,6 +10,7 @@
 
 mod arrow;
 mod batch;
+mod clock;
 mod engine;
 mod errors;
 mod expr;
@@ -18,6 +19,7 @@ mod literal;
 mod metrics;
 mod options;
 mod output;
+mod outputs;
 mod plan;
 mod process;
 mod push;
@@ -44,6 +46,8 @@ mod _penstock {
     #[pymodule_export]
     use super::batch::Batch;
     #[pymodule_export]
+    use super::clock::ManualClock;
+    #[pymodule_export]
     use super::engine::{Engine, leave};
     #[pymodule_export]
     use super::expr::{Aggregate, Expr};
@@ -52,7 +56,9 @@ mod _penstock {
     #[pymodule_export]
     use super::output::Output;
     #[pymodule_export]
-    use super::plan::Plan;
+    use super::outputs::Outputs;
+    #[pymodule_export]
+    use super::plan::{Plan, Window};
     #[pymodule_export]
     use super::push::PushSource;
     #[pymodule_export]

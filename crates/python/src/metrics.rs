@@ -71,13 +71,15 @@ fn tasks<'py>(py: Python<'py>, metrics: &[TaskMetrics]) -> PyResult<Bound<'py, P
 
 /// What a query, or a shared source, has come to.
 pub(crate) fn query<'py>(py: Python<'py>, metrics: &QueryMetrics) -> PyResult<Bound<'py, PyDict>> {
-    let Rows { rows_in, contributed, filtered, late, shed, rows_out } = metrics.rows;
+    let Rows { rows_in, copied, contributed, filtered, late, shed, rejected, rows_out } = metrics.rows;
     let rows = [
         ("rows_in", rows_in),
+        ("rows_copied", copied),
         ("rows_contributed", contributed),
         ("rows_filtered", filtered),
         ("rows_late", late),
         ("rows_shed", shed),
+        ("rows_rejected", rejected),
         ("rows_out", rows_out),
         ("batches_in", metrics.batches_in),
     ];
@@ -87,6 +89,9 @@ pub(crate) fn query<'py>(py: Python<'py>, metrics: &QueryMetrics) -> PyResult<Bo
     all.set_item("rows_per_second", metrics.rows_per_second)?;
     all.set_item("backlog_rows", metrics.backlog_rows)?;
     all.set_item("slipped_seconds", seconds(metrics.slipped_ns))?;
+    all.set_item("idle_sources", metrics.idle_sources)?;
+    all.set_item("idles", metrics.idles)?;
+    all.set_item("clock_closings", metrics.clock_closings)?;
     all.set_item("event_latency", latency(py, &metrics.event_latency)?)?;
     all.set_item("output_latency", latency(py, &metrics.output_latency)?)?;
     all.set_item("operators", operators(py, &metrics.operators)?)?;

@@ -3,6 +3,7 @@
 //! Each setting comes with the name that the user knows it by, an argument or a variable of the environment, so that
 //! an error can say where the bad value stands.
 
+use penstock_engine::clock::Timepiece;
 use penstock_engine::options::choose;
 use penstock_engine::{Chaining, EngineOptions as Inner, Mode, PolicyKind, RunOptions};
 use penstock_memory::MemoryKind;
@@ -11,6 +12,7 @@ use penstock_memory::platform::Platform;
 use penstock_types::{ByteSize, PlanError};
 use pyo3::prelude::*;
 
+use crate::clock::ManualClock;
 use crate::errors::{plan_error, size_error};
 
 /// Blocks of a chunk at most. Far more than is of use, and their bytes can still be counted.
@@ -82,7 +84,7 @@ fn size(py: Python<'_>, setting: Setting<String>) -> PyResult<Option<usize>> {
 #[pymethods]
 impl EngineOptions {
     #[new]
-    #[pyo3(signature = (*, workers=None, policy=None, mode=None, memory=None, chain=None, budget=None, block_rows=None, chunk_blocks=None, platform=None))]
+    #[pyo3(signature = (*, workers=None, policy=None, mode=None, memory=None, chain=None, budget=None, block_rows=None, chunk_blocks=None, platform=None, clock=None))]
     #[allow(clippy::too_many_arguments, reason = "the options of an engine, by keyword")]
     fn new(
         py: Python<'_>,
@@ -95,6 +97,7 @@ impl EngineOptions {
         block_rows: Setting<Bound<'_, PyAny>>,
         chunk_blocks: Setting<Bound<'_, PyAny>>,
         platform: Setting<String>,
+        clock: Option<&Bound<'_, ManualClock>>,
     ) -> PyResult<Self> {
         let usual = Inner::default();
         let mut run = RunOptions {
@@ -111,6 +114,7 @@ impl EngineOptions {
             policy: chosen(py, policy, &PolicyKind::NAMES)?.unwrap_or(usual.policy),
             mode: chosen(py, mode, &Mode::NAMES)?.unwrap_or(usual.mode),
             run,
+            clock: clock.map_or(Timepiece::System, |clock| Timepiece::Manual(clock.get().inner.clone())),
         };
         Ok(Self { inner })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field, SchemaRef};
 use penstock_engine::Output as Inner;
+use penstock_engine::output::Part;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
@@ -13,16 +14,23 @@ use crate::metrics;
 use crate::pylist::rows;
 use crate::schema::Schema;
 
-/// The whole result of a query.
+/// The whole result of one output of a query.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct Output {
-    inner: Inner,
+    inner: Arc<Inner>,
+    part: usize,
     seconds: f64,
 }
 
 impl Output {
-    pub(crate) fn new(inner: Inner, seconds: f64) -> Self {
-        Self { inner, seconds }
+    /// The outputs of a query.
+    pub(crate) fn all(inner: Inner, seconds: f64) -> Vec<Self> {
+        let inner = Arc::new(inner);
+        (0..inner.parts.len()).map(|part| Self { inner: Arc::clone(&inner), part, seconds }).collect()
+    }
+
+    fn part(&self) -> &Part {
+        &self.inner.parts[self.part]
     }
 }
 
@@ -44,7 +52,7 @@ pub(crate) fn stream_capsule<'py>(
 impl Output {
     #[getter]
     fn schema(&self) -> Schema {
-        Schema { inner: Arc::clone(&self.inner.schema) }
+        Schema { inner: Arc::clone(&self.part().schema) }
     }
 
     #[getter]
@@ -54,7 +62,12 @@ impl Output {
 
     #[getter]
     fn rows_out(&self) -> usize {
-        self.inner.rows_out()
+        self.part().rows()
+    }
+
+    #[getter]
+    fn rows_copied(&self) -> u64 {
+        self.inner.rows_copied
     }
 
     #[getter]
@@ -98,6 +111,11 @@ impl Output {
     }
 
     #[getter]
+    fn rows_rejected(&self) -> u64 {
+        self.inner.rows_rejected
+    }
+
+    #[getter]
     fn event_latency<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         metrics::latency(py, &self.inner.event_latency)
     }
@@ -119,7 +137,7 @@ impl Output {
 
     #[pyo3(signature = (limit=None))]
     fn to_pylist<'py>(&self, py: Python<'py>, limit: Option<usize>) -> PyResult<Bound<'py, PyList>> {
-        rows(py, &self.inner.batches, limit.unwrap_or(usize::MAX))
+        rows(py, &self.part().batches, limit.unwrap_or(usize::MAX))
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -128,10 +146,10 @@ impl Output {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        stream_capsule(py, &self.inner.schema, self.inner.batches.clone().into_iter(), requested_schema)
+        stream_capsule(py, &self.part().schema, self.part().batches.clone().into_iter(), requested_schema)
     }
 
     fn __len__(&self) -> usize {
-        self.inner.rows_out()
+        self.part().rows()
     }
 }

@@ -5,7 +5,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use penstock_engine::Plan as Inner;
-use penstock_engine::plan::lookup_kind;
+use penstock_engine::options::choose;
+use penstock_engine::plan::{
+    Aggregate as PlanAggregate, Arrival, StreamOptions, WindowSpan, join_kind, lookup_kind,
+};
 use penstock_expr::Expr as Tree;
 use penstock_types::{PlanError, Span};
 use pyo3::prelude::*;
@@ -13,9 +16,6 @@ use pyo3::prelude::*;
 use crate::arrow::one_batch;
 use crate::errors::plan_error;
 use crate::expr::{Aggregate, Expr};
-use crate::options::EngineOptions;
-use crate::output::Output;
-use crate::run::run;
 use crate::schema::Schema;
 
 /// An immutable pipeline.
@@ -39,6 +39,40 @@ fn trees(exprs: &[Bound<'_, Expr>]) -> Vec<Tree> {
     exprs.iter().map(|expr| expr.get().tree.clone()).collect()
 }
 
+fn chosen(aggregates: &[Bound<'_, Aggregate>]) -> Vec<PlanAggregate> {
+    aggregates.iter().map(|aggregate| aggregate.get().inner.clone()).collect()
+}
+
+/// A way to cut time into windows.
+#[pyclass(frozen, module = "penstock._penstock")]
+pub struct Window {
+    inner: WindowSpan,
+}
+
+#[pymethods]
+impl Window {
+    #[staticmethod]
+    fn tumbling(py: Python<'_>, size: &Bound<'_, PyAny>, offset: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self { inner: WindowSpan::Tumbling { size: span(py, size)?, offset: span(py, offset)? } })
+    }
+
+    #[staticmethod]
+    fn sliding(
+        py: Python<'_>,
+        size: &Bound<'_, PyAny>,
+        slide: &Bound<'_, PyAny>,
+        offset: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let (size, slide, offset) = (span(py, size)?, span(py, slide)?, span(py, offset)?);
+        Ok(Self { inner: WindowSpan::Sliding { size, slide, offset } })
+    }
+
+    #[staticmethod]
+    fn session(py: Python<'_>, gap: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self { inner: WindowSpan::Session { gap: span(py, gap)? } })
+    }
+}
+
 impl Plan {
     fn wrap(py: Python<'_>, plan: Result<Inner, PlanError>) -> PyResult<Self> {
         plan.map(|inner| Self { inner }).map_err(|error| plan_error(py, error))
@@ -48,15 +82,34 @@ impl Plan {
 #[pymethods]
 impl Plan {
     #[staticmethod]
-    #[pyo3(signature = (schema, time, delay))]
+    #[pyo3(signature = (schema, *, name, time, delay, arrival, watermark, idle_after))]
+    #[allow(clippy::too_many_arguments, reason = "how a stream is declared, by keyword")]
     fn stream(
         py: Python<'_>,
         schema: &Bound<'_, Schema>,
+        name: Option<&str>,
         time: Option<&str>,
         delay: &Bound<'_, PyAny>,
+        arrival: Option<&str>,
+        watermark: Option<&str>,
+        idle_after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let delay = span(py, delay)?;
-        Self::wrap(py, Inner::stream(&schema.get().inner, time, delay))
+        let arrival = arrival.map(|name| choose("time", name, &Arrival::NAMES)).transpose();
+        let options = StreamOptions {
+            name,
+            time,
+            delay: Some(span(py, delay)?),
+            arrival: arrival.map_err(|error| plan_error(py, error))?,
+            watermark,
+            idle_after: idle_after.map(|after| span(py, after)).transpose()?,
+        };
+        Self::wrap(py, Inner::declare(&schema.get().inner, options))
+    }
+
+    #[staticmethod]
+    fn union(py: Python<'_>, plans: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+        let plans: Vec<Inner> = plans.iter().map(|plan| plan.get().inner.clone()).collect();
+        Self::wrap(py, Inner::union(&plans))
     }
 
     fn filter(&self, py: Python<'_>, predicate: &Bound<'_, Expr>) -> PyResult<Self> {
@@ -71,32 +124,95 @@ impl Plan {
         Self::wrap(py, self.inner.with_columns(trees(&exprs)))
     }
 
-    fn lookup(&self, py: Python<'_>, table: &Bound<'_, PyAny>, on: Vec<String>, how: &str) -> PyResult<Self> {
+    fn lookup(
+        &self,
+        py: Python<'_>,
+        table: &Bound<'_, PyAny>,
+        on: Vec<String>,
+        how: &str,
+        name: Option<String>,
+    ) -> PyResult<Self> {
         let kind = lookup_kind(how).map_err(|error| plan_error(py, error))?;
         let table = one_batch(table, "a lookup table")?;
-        let plan = py.detach(|| self.inner.lookup(&table, on, kind));
+        let plan = py.detach(|| self.inner.named_lookup(&table, on, kind, name));
         Self::wrap(py, plan)
     }
 
     fn check_window(
         &self,
         py: Python<'_>,
-        size: &Bound<'_, PyAny>,
+        window: &Bound<'_, Window>,
         by: Vec<Bound<'_, Expr>>,
     ) -> PyResult<()> {
-        let size = span(py, size)?;
-        self.inner.check_window(size, &trees(&by)).map(|_| ()).map_err(|error| plan_error(py, error))
+        let checked = self.inner.check_window(window.get().inner, &trees(&by));
+        checked.map(|_| ()).map_err(|error| plan_error(py, error))
     }
 
-    fn tumbling(
+    #[pyo3(signature = (window, by, aggregates, allowed_lateness, close_after))]
+    fn window(
         &self,
         py: Python<'_>,
-        size: &Bound<'_, PyAny>,
+        window: &Bound<'_, Window>,
         by: Vec<Bound<'_, Expr>>,
         aggregates: Vec<Bound<'_, Aggregate>>,
+        allowed_lateness: &Bound<'_, PyAny>,
+        close_after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let aggregates = aggregates.iter().map(|aggregate| aggregate.get().inner.clone()).collect();
-        Self::wrap(py, self.inner.tumbling(span(py, size)?, trees(&by), aggregates))
+        let lateness = span(py, allowed_lateness)?;
+        let close_after = close_after.map(|after| span(py, after)).transpose()?;
+        let window = window.get().inner;
+        Self::wrap(py, self.inner.window(window, trees(&by), chosen(&aggregates), lateness, close_after))
+    }
+
+    fn late(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::wrap(py, self.inner.late())
+    }
+
+    fn cogroup(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, Self>,
+        window: &Bound<'_, Window>,
+        by: [Vec<Bound<'_, Expr>>; 2],
+        aggregates: [Vec<Bound<'_, Aggregate>>; 2],
+    ) -> PyResult<Self> {
+        let by = [trees(&by[0]), trees(&by[1])];
+        let aggregates = [chosen(&aggregates[0]), chosen(&aggregates[1])];
+        let window = window.get().inner;
+        Self::wrap(py, self.inner.cogroup(&other.get().inner, window, by, aggregates))
+    }
+
+    fn join(
+        &self,
+        py: Python<'_>,
+        other: &Bound<'_, Self>,
+        window: &Bound<'_, Window>,
+        on: [Vec<String>; 2],
+        how: &str,
+        suffix: &str,
+    ) -> PyResult<Self> {
+        let kind = join_kind(how).map_err(|error| plan_error(py, error))?;
+        let window = window.get().inner;
+        Self::wrap(py, self.inner.join(&other.get().inner, window, on, kind, suffix))
+    }
+
+    fn top_k(
+        &self,
+        py: Python<'_>,
+        window: &Bound<'_, Window>,
+        by: Vec<Bound<'_, Expr>>,
+        k: usize,
+        order: &Bound<'_, Expr>,
+        largest: bool,
+    ) -> PyResult<Self> {
+        let order = order.get().tree.clone();
+        Self::wrap(py, self.inner.top_k(window.get().inner, trees(&by), k, order, largest))
+    }
+
+    /// The names of its streams.
+    #[getter]
+    fn streams(&self) -> Vec<String> {
+        self.inner.streams()
     }
 
     #[getter]
@@ -112,7 +228,7 @@ impl Plan {
     /// Whether it is only declared: no step follows.
     #[getter]
     fn is_declaration(&self) -> bool {
-        self.inner == self.inner.declaration()
+        self.inner.as_stream().is_some()
     }
 
     fn explain(&self) -> String {
@@ -126,15 +242,6 @@ impl Plan {
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
         Self::wrap(py, Inner::from_json(text))
-    }
-
-    fn run(
-        &self,
-        py: Python<'_>,
-        data: &Bound<'_, PyAny>,
-        options: &Bound<'_, EngineOptions>,
-    ) -> PyResult<Output> {
-        run(py, &self.inner, data, &options.get().inner)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

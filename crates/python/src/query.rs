@@ -11,8 +11,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
+use crate::arrow::one_batch;
 use crate::batch::Batch;
-use crate::errors::{invalid, run_error, waits_for_itself};
+use crate::errors::{invalid, run_error, start_error, waits_for_itself};
 use crate::metrics;
 use crate::output::Output;
 use crate::process::Here;
@@ -34,10 +35,13 @@ pub(crate) enum Destination {
 
 struct Inner {
     query: Running,
-    /// The shared source that it reads, if it does.
-    source: Option<SharedSource>,
-    destination: Destination,
-    output: PyOnceLock<Py<Output>>,
+    /// The shared sources that it reads.
+    sources: Vec<SharedSource>,
+    /// Where each output goes.
+    destinations: Vec<Destination>,
+    /// The function that takes rows that operators had no answer for.
+    letters: Option<Arc<Callback>>,
+    outputs: PyOnceLock<Vec<Py<Output>>>,
     /// Made once, so that whoever asks gets the same one.
     error: PyOnceLock<Option<PyErr>>,
 }
@@ -51,30 +55,34 @@ pub struct Query {
 }
 
 impl Inner {
-    fn callback(&self) -> Option<&Arc<Callback>> {
-        match &self.destination {
+    /// The functions that take results.
+    fn callbacks(&self) -> impl Iterator<Item = &Arc<Callback>> {
+        let sinks = self.destinations.iter().filter_map(|destination| match destination {
             Destination::Function(callback) => Some(callback),
             _ => None,
-        }
+        });
+        sinks.chain(&self.letters)
     }
 
     fn status(&self) -> Status {
         let status = self.query.status();
-        match self.callback() {
-            Some(callback) if !callback.has_ended() => Status::Running,
-            Some(callback) if status == Status::Finished && callback.has_failed() => Status::Failed,
-            _ => status,
+        if self.callbacks().any(|callback| !callback.has_ended()) {
+            return Status::Running;
         }
+        if status == Status::Finished && self.callbacks().any(|callback| callback.has_failed()) {
+            return Status::Failed;
+        }
+        status
     }
 
     /// Whether it has ended before `timeout` was over.
     fn has_ended(&self, timeout: Duration) -> bool {
-        self.query.wait(timeout) && self.callback().is_none_or(|callback| callback.wait(timeout))
+        self.query.wait(timeout) && self.callbacks().all(|callback| callback.wait(timeout))
     }
 
-    fn results(&self, py: Python<'_>) -> PyResult<&Results> {
-        let results = match &self.destination {
-            Destination::Results => self.query.results(),
+    fn results(&self, py: Python<'_>, output: usize) -> PyResult<&Results> {
+        let results = match self.destinations.get(output) {
+            Some(Destination::Results) => self.query.results_of(output),
             _ => None,
         };
         results.ok_or_else(|| {
@@ -92,7 +100,7 @@ impl Inner {
         }
         let error = self.error.get_or_init(py, || match self.query.error() {
             Some(error) => Some(self.raised(py, &error)),
-            None => self.callback().and_then(|callback| callback.failure(py)),
+            None => self.callbacks().find_map(|callback| callback.failure(py)),
         });
         error.as_ref().map(|error| error.clone_ref(py))
     }
@@ -100,9 +108,12 @@ impl Inner {
     /// Its error as an exception. If its source is to blame, that one's error is the cause.
     fn raised(&self, py: Python<'_>, error: &RunError) -> PyErr {
         let raised = run_error(py, error);
-        if let (RunError::SourceEnded, Some(source)) = (error, &self.source) {
-            py.detach(|| source.wait(PATIENCE));
-            let cause = source.error().filter(|error| !matches!(**error, RunError::Stopped));
+        if matches!(error, RunError::SourceEnded) {
+            let failed = |source: &SharedSource| {
+                py.detach(|| source.wait(PATIENCE));
+                source.error().filter(|error| !matches!(**error, RunError::Stopped))
+            };
+            let cause = self.sources.iter().find_map(failed);
             raised.set_cause(py, cause.map(|error| run_error(py, &error)));
         }
         raised
@@ -110,16 +121,22 @@ impl Inner {
 
     /// Refuses to wait on the thread that is waited for.
     fn check_thread(&self, py: Python<'_>) -> PyResult<()> {
-        match self.callback() {
-            Some(callback) if callback.is_this_thread() => Err(waits_for_itself(py)),
-            _ => Ok(()),
+        if self.callbacks().any(|callback| callback.is_this_thread()) {
+            return Err(waits_for_itself(py));
         }
+        Ok(())
     }
 }
 
 impl Query {
-    pub(crate) fn new(query: Running, source: Option<SharedSource>, destination: Destination) -> Self {
-        let inner = Inner { query, source, destination, output: PyOnceLock::new(), error: PyOnceLock::new() };
+    pub(crate) fn new(
+        query: Running,
+        sources: Vec<SharedSource>,
+        destinations: Vec<Destination>,
+        letters: Option<Arc<Callback>>,
+    ) -> Self {
+        let (outputs, error) = (PyOnceLock::new(), PyOnceLock::new());
+        let inner = Inner { query, sources, destinations, letters, outputs, error };
         Self { inner: Here::new(inner), is_known: AtomicBool::new(false) }
     }
 
@@ -150,9 +167,15 @@ impl Query {
         Ok(py.detach(|| inner.status()).name())
     }
 
+    /// The names of its outputs, in order.
     #[getter]
-    fn schema(&self, py: Python<'_>) -> PyResult<Schema> {
-        Ok(Schema { inner: Arc::clone(self.inner.get(py)?.query.schema()) })
+    fn outputs(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.inner.get(py)?.query.outputs().map(|(name, _)| name.to_owned()).collect())
+    }
+
+    fn schema(&self, py: Python<'_>, output: usize) -> PyResult<Option<Schema>> {
+        let mut outputs = self.inner.get(py)?.query.outputs();
+        Ok(outputs.nth(output).map(|(_, schema)| Schema { inner: Arc::clone(schema) }))
     }
 
     #[getter]
@@ -171,9 +194,7 @@ impl Query {
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.inner.get(py)?;
         py.detach(|| inner.query.stop());
-        if let Some(callback) = inner.callback() {
-            callback.stop();
-        }
+        inner.callbacks().for_each(|callback| callback.stop());
         if inner.check_thread(py).is_ok() {
             wait(py, None, |timeout| inner.has_ended(timeout))?;
         }
@@ -201,37 +222,47 @@ impl Query {
         Ok(ended)
     }
 
+    /// Puts another table in the place of the one that rows are looked up in.
+    fn replace_lookup(&self, py: Python<'_>, table: &Bound<'_, PyAny>, name: Option<&str>) -> PyResult<()> {
+        let inner = self.inner.get(py)?;
+        let table = one_batch(table, "a lookup table")?;
+        py.detach(|| inner.query.replace_lookup(name, &table)).map_err(|error| start_error(py, error))
+    }
+
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = self.inner.get(py)?;
         let found = py.detach(|| inner.query.metrics());
         metrics::query(py, &found)
     }
 
-    /// Everything that it gave, when it has ended.
-    fn result(&self, py: Python<'_>) -> PyResult<Py<Output>> {
+    /// Everything that an output gave, when the query has ended.
+    fn result(&self, py: Python<'_>, output: usize) -> PyResult<Py<Output>> {
         let inner = self.inner.get(py)?;
-        if !matches!(inner.destination, Destination::Collected) {
+        if !matches!(inner.destinations.get(output), Some(Destination::Collected)) {
             return Err(invalid(py, "only a query with sink=\"collect\" keeps its results for result()"));
         }
         self.wait_for_end(py, None)?;
-        let output = inner.output.get_or_try_init(py, || match inner.query.take_output() {
-            Some(output) => Py::new(py, Output::new(output, inner.query.metrics().seconds)),
+        let outputs = inner.outputs.get_or_try_init(py, || match inner.query.take_output() {
+            Some(taken) => {
+                let outputs = Output::all(taken, inner.query.metrics().seconds);
+                outputs.into_iter().map(|output| Py::new(py, output)).collect::<PyResult<Vec<_>>>()
+            }
             None => {
                 let error = inner.query.error().expect("a query ends with an answer or an error");
                 Err(run_error(py, &error))
             }
         })?;
-        Ok(output.clone_ref(py))
+        Ok(outputs[output].clone_ref(py))
     }
 
     /// Refuses to give results that go elsewhere.
-    fn check_results(&self, py: Python<'_>) -> PyResult<()> {
-        self.inner.get(py)?.results(py).map(|_| ())
+    fn check_results(&self, py: Python<'_>, output: usize) -> PyResult<()> {
+        self.inner.get(py)?.results(py, output).map(|_| ())
     }
 
     /// The next batch, however long that takes; at the end, StopIteration or the error.
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Batch> {
-        let results = self.inner.get(py)?.results(py)?;
+    fn next_batch(&self, py: Python<'_>, output: usize) -> PyResult<Batch> {
+        let results = self.inner.get(py)?.results(py, output)?;
         loop {
             wait(py, None, |timeout| results.wait(timeout))?;
             match py.detach(|| results.take()) {
@@ -246,15 +277,15 @@ impl Query {
     }
 
     /// Whether there is a batch, or the end, before so many seconds are over. For threads that get no signals.
-    fn ready(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
-        let results = self.inner.get(py)?.results(py)?;
+    fn ready(&self, py: Python<'_>, output: usize, seconds: f64) -> PyResult<bool> {
+        let results = self.inner.get(py)?.results(py, output)?;
         let timeout = timeout(Some(seconds))?.unwrap_or_default();
         Ok(py.detach(|| results.wait(timeout)))
     }
 
     /// The next batch, if there is one; at the end, StopAsyncIteration or the error.
-    fn take_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let results = self.inner.get(py)?.results(py)?;
+    fn take_batch(&self, py: Python<'_>, output: usize) -> PyResult<Option<Batch>> {
+        let results = self.inner.get(py)?.results(py, output)?;
         match py.detach(|| results.take()) {
             Next::Batch(batch) => Ok(Some(Batch::new(batch))),
             Next::Nothing => Ok(None),

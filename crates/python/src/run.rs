@@ -11,12 +11,17 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use penstock_engine::{Engine, EngineOptions, FEED_BATCHES, Feed, Input, Plan, Pushed, Query, Sink, feed};
+use penstock_engine::plan::Outputs;
+use penstock_engine::{
+    Engine, EngineOptions, FEED_BATCHES, Feed, Input, Pushed, Query, QueryOptions, Sink, feed,
+};
 use pyo3::prelude::*;
 
 use crate::arrow::{Data, Reader, open, open_item};
+use crate::engine::{call_back, read_on_error};
 use crate::errors::{input_error, run_error, start_error, thread_error};
 use crate::output::Output;
+use crate::source::{open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
 use crate::{foreign, threads};
 
@@ -130,10 +135,10 @@ fn feed_all(py: Python<'_>, feed: Feed, data: &Bound<'_, PyAny>) -> PyResult<()>
     Ok(())
 }
 
-fn answer(py: Python<'_>, query: &Query, started: Instant) -> PyResult<Output> {
+fn answer(py: Python<'_>, query: &Query, started: Instant) -> PyResult<Vec<Output>> {
     wait(py, None, |timeout| query.wait(timeout))?;
     match query.take_output() {
-        Some(output) => Ok(Output::new(output, started.elapsed().as_secs_f64())),
+        Some(output) => Ok(Output::all(output, started.elapsed().as_secs_f64())),
         None => {
             let error = query.error().expect("a query ends with an answer or an error");
             Err(run_error(py, &error))
@@ -141,21 +146,50 @@ fn answer(py: Python<'_>, query: &Query, started: Instant) -> PyResult<Output> {
     }
 }
 
-/// Runs a plan over all of `data`.
+/// Runs plans over all of `data`, for each stream by name.
 pub(crate) fn run(
     py: Python<'_>,
-    plan: &Plan,
-    data: &Bound<'_, PyAny>,
+    outputs: &Outputs,
+    data: Vec<(String, Bound<'_, PyAny>)>,
     options: &EngineOptions,
-) -> PyResult<Output> {
+    on_error: &Bound<'_, PyAny>,
+) -> PyResult<Vec<Output>> {
+    let query_options = QueryOptions { on_error: read_on_error(py, on_error)?, ..QueryOptions::default() };
     let started = Instant::now();
+    let (mut inputs, mut feeds) = (Vec::new(), Vec::new());
+    for (name, data) in data {
+        let (feed, end) = feed(FEED_BATCHES);
+        inputs.push((name, Input::Feed(end)));
+        feeds.push((feed, data));
+    }
     let engine = py.detach(|| Engine::start(options.clone())).map_err(|error| start_error(py, error))?;
-    let (feed, end) = feed(FEED_BATCHES);
-    let submitted = py.detach(|| engine.submit(plan, Input::Feed(end), Sink::Collect, None));
+    let sinks = outputs.plans().iter().map(|_| Sink::Collect).collect();
+    let submitted = py.detach(|| engine.submit_all(outputs, inputs, sinks, query_options));
     let answer = submitted.map_err(|error| start_error(py, error)).and_then(|query| {
-        feed_all(py, feed, data)?;
-        answer(py, &query, started)
+        let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
+        feed_each(py, feeds)?;
+        let answer = answer(py, &query, started)?;
+        if let Some(letters) = letters {
+            wait(py, None, |timeout| letters.wait(timeout))?;
+            if let Some(error) = letters.failure(py) {
+                return Err(error);
+            }
+        }
+        Ok(answer)
     });
     py.detach(|| drop(engine)); // ends what is left, and waits for the threads
     answer
+}
+
+/// Feeds one stream from this thread, or several from threads of their own: none waits for another.
+fn feed_each(py: Python<'_>, mut feeds: Vec<(Feed, Bound<'_, PyAny>)>) -> PyResult<()> {
+    if feeds.len() == 1
+        && let Some((feed, data)) = feeds.pop()
+    {
+        return feed_all(py, feed, &data);
+    }
+    for (feed, data) in feeds {
+        pull_all(open_all(&data)?, feed).map_err(|error| thread_error(&error))?;
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use penstock_queue::schedule::{Class, ScheduleQueue, TaskId};
 
 use super::bell::Bell;
 use super::core::Core;
+use crate::clock::Timepiece;
 use crate::error::RunError;
 use crate::pipeline::{Body, Step};
 use crate::query::state::State;
@@ -86,7 +87,11 @@ impl TaskCell {
         if self.bell.take_trim() {
             body.trim();
         }
-        if self.timer_ns.is_some_and(|at_ns| at_ns <= start_ns) {
+        let now_ns = match &self.query.clock {
+            Timepiece::System => start_ns,
+            manual => manual.now_ns(),
+        };
+        if self.timer_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             self.timer_ns = None;
         }
         let mut rows = 0;

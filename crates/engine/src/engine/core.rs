@@ -13,6 +13,7 @@ use super::cell::TaskQueue;
 use super::epoch::Epoch;
 use super::roster::RosterCell;
 use super::timers::Timers;
+use crate::clock::Timepiece;
 use crate::options::{EngineOptions, Mode};
 
 /// The most tasks of an engine.
@@ -54,7 +55,9 @@ pub(crate) struct Core {
 impl Core {
     /// Rings the bell at that time. A thread of its own looks at the time itself.
     pub(crate) fn set_timer(&self, at_ns: u64, bell: &Arc<Bell>) {
-        if self.options.mode == Mode::State && self.timers.set(at_ns, bell) {
+        if let Timepiece::Manual(clock) = &self.options.clock {
+            clock.set_timer(at_ns, bell);
+        } else if self.options.mode == Mode::State && self.timers.set(at_ns, bell) {
             self.epoch.wake_before(at_ns);
         }
     }

@@ -15,26 +15,29 @@ mod epoch;
 mod owner;
 mod planner;
 mod roster;
-mod timers;
+pub(crate) mod timers;
 mod workers;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use penstock_memory::{Coordinator, platform};
 use penstock_queue::schedule::ScheduleQueue;
+use penstock_types::{PlanError, closest};
 
 use crate::clock::now_ns;
 use crate::error::StartError;
 use crate::feed::FeedEnd;
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode};
-use crate::pipeline::{Assembled, Assembler, Deliver, Destination, Doorbell, Intake, Origin};
-use crate::plan::Plan;
+use crate::pipeline::{
+    Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin,
+};
+use crate::plan::{Outputs, Plan, Step, StreamStep};
 use crate::query::Query;
-use crate::query::state::{Parts, State};
+use crate::query::state::{Kept, Parts, State, TaskFace};
 use crate::replay::{Replay, Replaying};
 use crate::results::Results;
 use crate::share::{Handle, OnLag, SharedSource};
@@ -67,13 +70,13 @@ pub enum Sink {
     Discard,
 }
 
-/// What a query keeps besides its tasks.
-#[derive(Default)]
-struct Kept {
-    collected: Option<Arc<Mutex<Vec<RecordBatch>>>>,
-    results: Option<Results>,
-    is_source: bool,
-    reads: Option<u64>,
+/// How a query runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryOptions<'a> {
+    /// What it is called.
+    pub name: Option<&'a str>,
+    /// What becomes of rows that an operator has no answer for.
+    pub on_error: OnError,
 }
 
 /// An engine. Clones speak of the same one; it is stopped when the last of them is dropped.
@@ -120,7 +123,7 @@ impl Engine {
         &self.0.core().options
     }
 
-    /// Starts a query, beside those that run.
+    /// Starts a query with one stream and one output, beside those that run.
     pub fn submit(
         &self,
         plan: &Plan,
@@ -128,39 +131,71 @@ impl Engine {
         sink: Sink,
         name: Option<&str>,
     ) -> Result<Query, StartError> {
+        let streams = plan.streams();
+        let Some(stream) = streams.first().filter(|_| streams.len() == 1) else {
+            return Err(StartError::Plan(PlanError::Invalid(format!(
+                "the plan reads several streams ({}): give data for each, by name",
+                streams.join(", ")
+            ))));
+        };
+        let options = QueryOptions { name, ..QueryOptions::default() };
+        self.submit_all(&Outputs::from(plan), vec![(stream.clone(), input)], vec![sink], options)
+    }
+
+    /// Starts a query, beside those that run: an input for each stream, by name, and a sink for each output.
+    pub fn submit_all(
+        &self,
+        outputs: &Outputs,
+        inputs: Vec<(String, Input)>,
+        sinks: Vec<Sink>,
+        options: QueryOptions<'_>,
+    ) -> Result<Query, StartError> {
         let core = self.0.core();
         let mut threads = self.0.locked();
-        let (id, name) = self.admit(name, "query")?;
-        let (mut lagging, mut reads) = (None, None);
-        let origin = match input {
-            Input::Feed(end) => Origin::Intake(Intake::Feed(end)),
-            Input::Replay(replay) => Origin::Intake(Intake::Replay(Replaying::new(replay))),
-            Input::Shared(source, on_lag) => {
-                source.stream.check(plan)?;
-                let bell = Bell::new();
-                let (reader, lag) = source.join(&bell, on_lag)?;
-                lagging = Some(Arc::clone(&lag));
-                reads = Some(source.state.id);
-                Origin::Shared { reader, stream: Arc::clone(&source.stream), lag, bell }
-            }
-        };
-        let (mut collected, mut results) = (None, None);
-        let destination = match sink {
-            Sink::Collect => Destination::Collected(Arc::clone(collected.insert(Arc::default()))),
-            Sink::Results => Destination::Results(results.insert(Results::default()).clone()),
-            Sink::Deliver(deliver, doorbell) => Destination::Deliver(deliver, doorbell),
-            Sink::Discard => Destination::Nobody,
-        };
+        let (id, name) = self.admit(options.name, "query")?;
+        let letters = (options.on_error == OnError::Letters).then(Results::default);
+        let mut lagging = Vec::new();
+        let mut origins = Vec::new();
+        for (stream, schema, input) in in_order(outputs, inputs)? {
+            origins.push(match input {
+                Input::Feed(end) => Origin::Intake(Intake::Feed(end)),
+                Input::Replay(replay) => Origin::Intake(Intake::Replay(Replaying::new(replay))),
+                Input::Shared(source, on_lag) => {
+                    source.stream.check(&stream, &schema)?;
+                    let bell = Bell::new();
+                    let (reader, lag) = source.join(&bell, on_lag)?;
+                    lagging.push(Arc::clone(&lag));
+                    Origin::Shared {
+                        reader,
+                        stream: Arc::clone(&source.stream),
+                        lag,
+                        bell,
+                        id: source.state.id,
+                    }
+                }
+            });
+        }
+        let (mut kept, mut destinations) = (Vec::new(), Vec::new());
+        for ((name, schema), sink) in outputs.schemas().zip(sinks) {
+            let (mut collected, mut results) = (None, None);
+            destinations.push(match sink {
+                Sink::Collect => Destination::Collected(Arc::clone(collected.insert(Arc::default()))),
+                Sink::Results => Destination::Results(results.insert(Results::default()).clone()),
+                Sink::Deliver(deliver, doorbell) => Destination::Deliver(deliver, doorbell),
+                Sink::Discard => Destination::Nobody,
+            });
+            kept.push(Kept { name: name.to_owned(), schema: Arc::clone(schema), collected, results });
+        }
+        assert_eq!(kept.len(), outputs.plans().len(), "every output has a sink");
         let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
-        let assembled = assembler.query(plan, origin, destination)?;
-        let schema = Arc::clone(plan.schema());
-        let kept = Kept { collected, results: results.clone(), is_source: false, reads };
-        let state = self.install(assembled, &schema, (id, name), kept, &mut threads)?;
-        if let Some(lag) = lagging {
+        let rejecting = (options.on_error, letters.as_ref());
+        let assembled = assembler.query(outputs, origins, destinations, rejecting)?;
+        let state = self.install(assembled, (id, name), (kept, letters), false, &mut threads)?;
+        for lag in lagging {
             lag.set_query(&state);
         }
         state.call_all();
-        Ok(Query { state, results, schema })
+        Ok(Query { state })
     }
 
     /// Starts a source that several queries read. With `held` it waits to be told to begin, else for its first reader.
@@ -179,16 +214,17 @@ impl Engine {
             Input::Replay(replay) => Intake::Replay(Replaying::new(replay)),
             Input::Shared(..) => {
                 let text = "a shared source reads data, not another shared source".to_owned();
-                return Err(StartError::Plan(penstock_types::PlanError::Invalid(text)));
+                return Err(StartError::Plan(PlanError::Invalid(text)));
             }
         };
-        let plan = stream.declaration();
+        let Some(plan) = stream.declaration() else {
+            let text = "a shared source is one stream; share each of them on its own".to_owned();
+            return Err(StartError::Plan(PlanError::Invalid(text)));
+        };
         let (handle, joins) = Handle::new(held);
         let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
         let (assembled, shared) = assembler.shared(&plan, intake, Arc::clone(&handle.begin), joins)?;
-        let schema = Arc::clone(plan.schema());
-        let kept = Kept { is_source: true, ..Kept::default() };
-        let state = self.install(assembled, &schema, (id, name), kept, &mut threads)?;
+        let state = self.install(assembled, (id, name), (Vec::new(), None), true, &mut threads)?;
         state.call_all();
         Ok(SharedSource::new(state, shared, plan, handle))
     }
@@ -219,38 +255,49 @@ impl Engine {
     fn install(
         &self,
         assembled: Assembled,
-        schema: &arrow_schema::SchemaRef,
         (id, name): (u64, String),
-        kept: Kept,
+        (outputs, letters): (Vec<Kept>, Option<Results>),
+        is_source: bool,
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<Arc<State>, StartError> {
         let core = self.0.core();
         let roster = Arc::downgrade(core);
-        let state = State::new(Parts {
+        let parts = Parts {
             id,
             name,
             account: assembled.account,
-            schema: Arc::clone(schema),
             coordinator: core.coordinator.clone(),
-            collected: kept.collected,
-            results: kept.results,
-            is_source: kept.is_source,
-            reads: kept.reads,
-            when_ended: Box::new(move |id| {
-                if let Some(core) = roster.upgrade() {
-                    core.roster.remove(id);
-                }
-            }),
+            outputs,
+            is_source,
+            reads: assembled.reads,
+            tables: assembled.tables,
+            letters,
+            clock: core.options.clock.clone(),
+        };
+        let when_ended = Box::new(move |id| {
+            if let Some(core) = roster.upgrade() {
+                core.roster.remove(id);
+            }
         });
-        let names = assembled.tasks.iter().map(|task| task.name.clone()).collect();
-        state.install(assembled.tasks.iter().map(|task| Arc::clone(&task.bell)).collect(), names);
+        let state = State::new(parts, when_ended);
+        let face = |task: &Installed| TaskFace {
+            name: task.name.clone(),
+            bell: Arc::clone(&task.bell),
+            readers: task.readers.clone(),
+            is_source: task.is_source,
+        };
+        state.install(assembled.tasks.iter().map(face).collect());
         // Before its tasks: one that ends at once finds itself in the roster.
         core.roster.add(&state);
         let mut failed = None;
         threads.retain(|thread| !thread.is_finished());
-        let bells = state.bells();
-        for (number, task) in assembled.tasks.into_iter().enumerate() {
-            let reader = bells.get(number + 1).cloned();
+        let faces = state.faces();
+        for task in assembled.tasks {
+            // With several readers, there is no telling whose turn it is.
+            let reader = match task.readers[..] {
+                [reader] => Some(Arc::clone(&faces[reader].bell)),
+                _ => None,
+            };
             let cell = TaskCell::new(task.name, task.body, task.bell, Arc::clone(&state), reader);
             if failed.is_some() {
                 continue; // the cell tells its query that it is gone
@@ -281,11 +328,7 @@ impl Engine {
     /// The queries that run, in the order in which they were submitted.
     pub fn queries(&self) -> Vec<Query> {
         let roster = self.0.core().roster.get();
-        let query = |state: &Arc<State>| Query {
-            state: Arc::clone(state),
-            results: state.results.clone(),
-            schema: Arc::clone(&state.schema),
-        };
+        let query = |state: &Arc<State>| Query { state: Arc::clone(state) };
         roster.queries.iter().filter(|state| !state.is_source).map(query).collect()
     }
 
@@ -324,5 +367,37 @@ impl Engine {
     /// Ends every query, and joins every thread. Does nothing if it was stopped before.
     pub fn stop(&self) {
         self.0.stop();
+    }
+}
+
+/// The inputs in the order in which the plan names its streams.
+fn in_order(
+    outputs: &Outputs,
+    mut inputs: Vec<(String, Input)>,
+) -> Result<Vec<(StreamStep, SchemaRef, Input)>, StartError> {
+    let graph = outputs.graph();
+    let mut ordered = Vec::new();
+    let mut names = Vec::new();
+    for node in graph.nodes() {
+        let Step::Stream(stream) = node.step() else { continue };
+        let name = node.step().stream_name().expect("a stream has a name");
+        names.push(name.to_owned());
+        let Some(place) = inputs.iter().position(|(given, _)| given == name) else {
+            return Err(StartError::Plan(PlanError::Invalid(format!(
+                "there is no data for the stream \"{name}\""
+            ))));
+        };
+        ordered.push((stream.clone(), Arc::clone(node.schema()), inputs.swap_remove(place).1));
+    }
+    match inputs.first() {
+        None => Ok(ordered),
+        Some((unknown, _)) => {
+            let hint = closest(unknown, names.iter().map(String::as_str))
+                .map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+            Err(StartError::Plan(PlanError::Invalid(format!(
+                "there is data for \"{unknown}\", and no such stream in the plan ({}){hint}",
+                names.join(", ")
+            ))))
+        }
     }
 }

@@ -103,7 +103,6 @@ impl Planner {
         for (query, view) in self.roster.queries.iter().zip(&mut self.snapshot.queries) {
             (view.latency_sum_ns, view.latency_count) = query.account.event_latency.totals();
         }
-        let mut arrived_before = 0;
         for (task, view) in self.roster.tasks.iter().zip(&mut self.snapshot.tasks) {
             let row = &task.bell.row;
             let work = row.work();
@@ -114,11 +113,16 @@ impl Planner {
             view.selectivity = row.selectivity();
             view.last_run_ns = row.did.last_run_ns.get();
             view.arrived_ns = row.did.arrived_ns.get();
-            if view.downstream.is_empty() && !view.is_source {
-                // A sink is not told when its rows arrived: no later than those of the task before it.
-                view.arrived_ns = arrived_before;
+        }
+        // A sink is not told when its rows arrived: no later than those of the task before it.
+        let tasks = &mut self.snapshot.tasks;
+        for task in 0..tasks.len() {
+            for number in 0..tasks[task].downstream.len() {
+                let reader = tasks[task].downstream[number];
+                if tasks[reader].downstream.is_empty() && !tasks[reader].is_source {
+                    tasks[reader].arrived_ns = tasks[task].arrived_ns;
+                }
             }
-            arrived_before = view.arrived_ns;
         }
     }
 

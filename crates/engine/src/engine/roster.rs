@@ -33,29 +33,26 @@ pub(crate) struct Roster {
 pub(crate) struct RosterCell(Mutex<Arc<Roster>>);
 
 impl Roster {
-    /// Tasks of a query stand in a row, each read by the next one; a shared source is read by the first task of each of
-    /// its queries, which were submitted after it.
+    /// The tasks of all queries. A shared source is also read by tasks of its queries, which were submitted after it.
     fn of(queries: Vec<Arc<State>>) -> Self {
         let mut tasks: Vec<Entry> = Vec::new();
         let mut sources = HashMap::new();
         for (query, state) in queries.iter().enumerate() {
-            let bells = state.bells();
+            let first = tasks.len();
             if state.is_source {
-                sources.insert(state.id, tasks.len());
+                sources.insert(state.id, first);
             }
-            if let Some(&source) = state.reads.as_ref().and_then(|id| sources.get(id)) {
-                let first = tasks.len();
-                tasks[source].downstream.push(first);
+            for (id, reader) in &state.reads {
+                if let Some(&source) = sources.get(id) {
+                    tasks[source].downstream.push(first + reader);
+                }
             }
-            for (number, bell) in bells.iter().enumerate() {
-                let next = (number + 1 < bells.len()).then_some(tasks.len() + 1);
-                tasks.push(Entry {
-                    bell: Arc::clone(bell),
-                    query,
-                    downstream: next.into_iter().collect(),
-                    is_source: number == 0,
-                });
-            }
+            tasks.extend(state.faces().iter().map(|face| Entry {
+                bell: Arc::clone(&face.bell),
+                query,
+                downstream: face.readers.iter().map(|reader| first + reader).collect(),
+                is_source: face.is_source,
+            }));
         }
         Self { tasks, queries }
     }

@@ -11,7 +11,7 @@ use penstock_scheduler::worker::{Handed, Host, work};
 
 use super::cell::{Ran, TaskCell};
 use super::core::{Core, USUAL_QUANTUM, WorkerStats};
-use crate::clock::now_ns;
+use crate::clock::{Timepiece, now_ns};
 
 /// Stack of a thread that runs tasks: an expression is evaluated by recursion, and a debug build takes large steps.
 const STACK_BYTES: usize = 8 << 20;
@@ -120,7 +120,9 @@ pub(crate) fn start_own(core: &Arc<Core>, mut cell: TaskCell) -> std::io::Result
             match ran {
                 Ran::Ready => {}
                 Ran::Idle => {
-                    let until = cell.timer_ns().map(|at_ns| at_ns.saturating_sub(now_ns()));
+                    // Whoever moves the hands of a clock rings.
+                    let timer_ns = cell.timer_ns().filter(|_| core.options.clock == Timepiece::System);
+                    let until = timer_ns.map(|at_ns| at_ns.saturating_sub(now_ns()));
                     cell.bell.wait(until.map_or(LONG, Duration::from_nanos));
                     core.epoch.nudge();
                 }

@@ -1,6 +1,6 @@
-//! From operators to tasks: which ones run together, and the edges between them.
+//! From drafts to tasks: edges between them, bells, and the account of the query.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -8,45 +8,50 @@ use arrow_array::RecordBatch;
 use penstock_memory::edge::EdgeGauge;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
-    Coordinator, EdgeReader, EdgeWriter, Exporter, Layout, LogOptions, MemoryKind, OpenError, Physical, Run,
+    Coordinator, EdgeReader, EdgeWriter, Exporter, Layout, LogOptions, MemoryKind, OpenError, Physical,
     SlotId,
 };
-use penstock_operators::WindowAggregate;
-use penstock_queue::log::Work;
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
-use penstock_scheduler::table::Pending;
+use penstock_scheduler::profile::Counter;
 use penstock_scheduler::{Profile, rows_per_run};
 use penstock_types::PlanError;
 
 use super::Body;
 use super::chain::{Chain, Link};
-use super::compile::{Compiled, Op, Segment, compile};
-use super::outlet::{Marks, Outlet, Reader};
+use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
+use super::edges::{EdgePlan, EdgesPending};
+use super::inputs::{Inlet, Input, SharedInlet};
+use super::outlet::{Judging, Outlet, Readers};
+use super::rejects::{OnError, Rejects};
+use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
 use super::sink::{Deliver, Press, Sink, Taker};
 use super::source::{Intake, Source};
-use super::task::{Inlet, Input, SharedInlet, Task, Window};
+use super::stateful::{Keyed, KeyedCounts, LateWay};
+use super::strands::{StrandId, Strands};
+use super::task::Task;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::options::{Chaining, RunOptions};
-use crate::plan::Plan;
-use crate::query::account::{Account, Operator, Role};
+use crate::plan::{Outputs, Plan, Step, StreamStep};
+use crate::query::account::{Account, Operator, Role, SourceCounts};
+use crate::query::tables::LiveTable;
 use crate::results::Results;
 use crate::share::{Joins, Lag};
 
 /// Rows that are worth handing out to a result that is kept whole.
 const WORTH_COLLECTING: u64 = 4096;
 
-/// Where the rows of a query come from.
+/// Where the rows of a stream come from.
 pub(crate) enum Origin {
     /// Its own source.
     Intake(Intake),
-    /// A source that it shares with others: its first task has that bell.
-    Shared { reader: EdgeReader, stream: Arc<SharedStream>, lag: Arc<Lag>, bell: Arc<Bell> },
+    /// A source that it shares with others: the task that reads it has that bell.
+    Shared { reader: EdgeReader, stream: Arc<SharedStream>, lag: Arc<Lag>, bell: Arc<Bell>, id: u64 },
 }
 
-/// Where the results of a query go.
+/// Where the results of an output go.
 pub(crate) enum Destination {
     Collected(Arc<Mutex<Vec<RecordBatch>>>),
     Results(Results),
@@ -59,31 +64,19 @@ pub(crate) struct Installed {
     pub(crate) name: String,
     pub(crate) body: Body,
     pub(crate) bell: Arc<Bell>,
+    /// The tasks that read what it writes, by number.
+    pub(crate) readers: Vec<usize>,
+    pub(crate) is_source: bool,
 }
 
 /// The tasks of a query, in the order in which rows pass them, and its account.
 pub(crate) struct Assembled {
     pub(crate) tasks: Vec<Installed>,
     pub(crate) account: Account,
-}
-
-/// The operators of one task.
-#[derive(Default)]
-struct Group {
-    head: Vec<Op>,
-    window: Option<WindowAggregate>,
-    tail: Vec<Op>,
-    /// The segment that its rows leave in, and how many operators of that segment are done by then.
-    segment: usize,
-    done: usize,
-}
-
-impl Group {
-    /// What people call it: by the last of its operators.
-    fn name(&self, is_first: bool) -> &'static str {
-        let last = self.tail.last().map(|op| op.name).or(self.window.as_ref().map(|_| "window"));
-        last.or(self.head.last().map(|op| op.name)).unwrap_or(if is_first { "stream" } else { "pass" })
-    }
+    /// The shared sources that are read, by their number, and the task that reads each.
+    pub(crate) reads: Vec<(u64, usize)>,
+    /// The tables that rows are looked up in.
+    pub(crate) tables: Vec<LiveTable>,
 }
 
 /// Makes tasks.
@@ -92,82 +85,53 @@ pub(crate) struct Assembler<'a> {
     pub(crate) coordinator: &'a Coordinator,
 }
 
-/// Looks up what waits in an edge.
-struct EdgePending(EdgeGauge);
-
-impl Pending for EdgePending {
-    fn work(&self) -> Work {
-        self.0.work()
-    }
-}
-
-/// Puts operators into groups; those of each segment are taken out of it.
-fn group(segments: &mut [Segment], windows: Vec<WindowAggregate>, chain: bool) -> Vec<Group> {
-    let mut windows = windows.into_iter();
-    // The source stands alone when nothing is chained.
-    let mut groups = vec![Group::default()];
-    let mut open = chain;
-    for (number, segment) in segments.iter_mut().enumerate() {
-        for (index, op) in std::mem::take(&mut segment.ops).into_iter().enumerate() {
-            if !open {
-                groups.push(Group { segment: number, ..Group::default() });
-            }
-            open = chain || op.prepares;
-            let group = groups.last_mut().expect("there is a group");
-            if group.window.is_some() {
-                group.tail.push(op)
-            } else {
-                group.head.push(op)
-            }
-            group.done = index + 1;
-        }
-        if let Some(window) = windows.next() {
-            if !open {
-                groups.push(Group::default());
-            }
-            open = chain;
-            let group = groups.last_mut().expect("there is a group");
-            debug_assert!(group.window.is_none(), "a window over a window is refused when the plan is built");
-            (group.window, group.segment, group.done) = (Some(window), number + 1, 0);
-        }
-    }
-    groups
+/// Everything that is known of a query while its tasks are made.
+pub(super) struct Assembly<'a> {
+    pub(super) by: &'a Assembler<'a>,
+    pub(super) strands: Strands,
+    pub(super) drafts: Vec<Draft>,
+    /// The slots that are read behind each number of operators of each strand.
+    pub(super) live: Vec<Vec<Vec<SlotId>>>,
+    pub(super) edges: HashMap<EdgeKey, EdgePlan>,
+    /// The slots that each input of each task fills.
+    pub(super) filled: HashMap<(usize, usize), Vec<SlotId>>,
+    /// Readers of edges that were made, by task and input.
+    pub(super) readers: HashMap<(usize, usize), EdgeReader>,
+    /// The reader of each output, and how the columns of its edge are stored.
+    pub(super) sink_readers: HashMap<usize, (EdgeReader, Vec<Physical>)>,
+    pub(super) bells: Vec<Arc<Bell>>,
+    pub(super) presses: Vec<Arc<Press>>,
+    /// Whether rows of several sources come by an edge.
+    pub(super) mixed: HashMap<EdgeKey, bool>,
+    pub(super) account: Account,
+    pub(super) tables: Vec<LiveTable>,
+    pub(super) on_error: OnError,
+    pub(super) letters: Option<Results>,
 }
 
 impl Assembler<'_> {
-    fn chain(&self, run: Run, ops: Vec<Op>) -> Result<Chain, StartError> {
-        let links = ops.into_iter().map(|op| self.link(op)).collect::<Result<_, _>>()?;
-        Ok(Chain { run, links })
+    fn link(&self, op: &mut Op) -> Result<Link, StartError> {
+        let stage = op.stage.take().expect("an operator stands in one task");
+        let mut charged = None;
+        if let Some(table) = &op.table {
+            let (mut account, bytes) = (self.coordinator.state_account(), table.step.indexed().bytes());
+            account.set(bytes).map_err(|limit| StartError::Table {
+                operator: op.name.to_owned(),
+                bytes,
+                limit,
+            })?;
+            charged = Some(Arc::new(Mutex::new(account)));
+        }
+        let sight = op.sight.take();
+        Ok(Link { name: op.name, stage, profile: Arc::new(Profile::default()), sight, _table: charged })
     }
 
-    fn link(&self, op: Op) -> Result<Link, StartError> {
-        let mut table = self.coordinator.state_account();
-        table.set(op.table_bytes).map_err(|limit| StartError::Table {
-            operator: op.name.to_owned(),
-            bytes: op.table_bytes,
-            limit,
-        })?;
-        Ok(Link { name: op.name, stage: op.stage, profile: Arc::new(Profile::default()), _table: table })
-    }
-
-    fn window(
+    pub(super) fn writer(
         &self,
-        operator: WindowAggregate,
-        tail: Vec<Op>,
-        results: &Segment,
-    ) -> Result<Window, StartError> {
-        let rows = self.options.rows_per_run.unwrap_or_else(|| rows_per_run(results.row_bytes()));
-        Ok(Window {
-            operator,
-            profile: Arc::default(),
-            state: self.coordinator.state_account(),
-            tail: self.chain(results.run(), tail)?,
-            rows_per_run: rows.max(1),
-            due_ns: None,
-        })
-    }
-
-    fn writer(&self, layout: Layout, is_result: bool, wake: Arc<dyn Wake>) -> Result<EdgeWriter, OpenError> {
+        layout: Layout,
+        is_result: bool,
+        wake: Arc<dyn Wake>,
+    ) -> Result<EdgeWriter, OpenError> {
         let chosen = self.options.shape;
         // Nobody reads results back through a cache: long blocks make long batches, handed out as they stand.
         let shape = if is_result && chosen == ShapeOptions::default() {
@@ -179,108 +143,71 @@ impl Assembler<'_> {
         EdgeWriter::new(self.options.memory, layout, &options, self.coordinator, wake)
     }
 
-    /// The tasks of a query.
+    fn rows_per_run(&self, row_bytes: usize) -> usize {
+        self.options.rows_per_run.unwrap_or_else(|| rows_per_run(row_bytes)).max(1)
+    }
+
+    /// The tasks of a query. Streams and outputs are in the order of the plan.
     pub(crate) fn query(
         &self,
-        plan: &Plan,
-        origin: Origin,
-        destination: Destination,
+        outputs: &Outputs,
+        origins: Vec<Origin>,
+        destinations: Vec<Destination>,
+        (on_error, letters): (OnError, Option<&Results>),
     ) -> Result<Assembled, StartError> {
-        let Compiled { columns, clock, rows_per_run, mut segments, windows } = compile(plan, self.options)?;
-        let event_time = clock.as_ref().map(|clock| (clock.slot, clock.watermark_slot));
-        let (mut input, mut bell) = match origin {
-            Origin::Intake(intake) => {
-                check_replay(&intake, plan)?;
-                let source =
-                    Source::new(columns, clock, rows_per_run, intake, Arc::new(AtomicBool::new(true)));
-                let bell = Bell::new();
-                source.hang(&bell);
-                (Input::Source(source), bell)
+        let strands = Strands::of(outputs, letters.is_some())?;
+        for (stream, origin) in strands.streams.iter().zip(&origins) {
+            if let Origin::Intake(intake) = origin {
+                check_replay(intake, stream.step())?;
             }
-            Origin::Shared { reader, stream, lag, bell } => {
-                let slots =
-                    inlet_slots(plan, &stream, clock.as_ref().map(|clock| clock.slot), &mut segments[0])?;
-                bell.row.set_pending(Box::new(EdgePending(reader.gauge())));
-                let shared = Some(SharedInlet { profile: Arc::default(), lag });
-                (Input::Edge(Inlet { reader, slots, taken: 0, shared }), bell)
-            }
-        };
-        let chained = self.options.chain == Chaining::Auto;
-        let live: Vec<Vec<Vec<SlotId>>> = segments
-            .iter()
-            .map(|segment| segment.live(|done| !chained || done == segment.ops.len()))
-            .collect();
-        let has_window = !windows.is_empty();
-        let mut groups = group(&mut segments, windows, chained);
-        if matches!(input, Input::Edge(_)) && groups.len() > 1 && groups[0].head.is_empty() {
-            // Rows come from a log already: there is no source to stand alone.
-            groups.remove(0);
         }
-        let mut tasks: Vec<Installed> = Vec::new();
-        let mut operators: Vec<Operator> = Vec::new();
-        let (count, mut segment, mut behind_window) = (groups.len(), 0, false);
-        let sink_bell = match &destination {
+        let is_shared: Vec<bool> =
+            origins.iter().map(|origin| matches!(origin, Origin::Shared { .. })).collect();
+        let chain = self.options.chain == Chaining::Auto;
+        let drafts = Drafts::of(&strands, outputs.plans().len(), chain, &is_shared);
+        let live = strands.strands.iter().map(|strand| strand.segment.live(|_| true)).collect();
+        let count = drafts.drafts.len();
+        let mut assembly = Assembly {
+            by: self,
+            strands,
+            live,
+            edges: HashMap::new(),
+            filled: HashMap::new(),
+            readers: HashMap::new(),
+            sink_readers: HashMap::new(),
+            bells: (0..count).map(|_| Bell::new()).collect(),
+            presses: Vec::new(),
+            mixed: HashMap::new(),
+            account: Account { tick: outputs.tick(), ..Account::default() },
+            tables: Vec::new(),
+            on_error,
+            letters: letters.cloned(),
+            drafts: drafts.drafts,
+        };
+        let sink_bells: Vec<Arc<Bell>> = destinations.iter().map(|to| self.sink_bell(to)).collect();
+        assembly.presses = sink_bells.iter().map(|bell| Arc::new(Press::new(Arc::clone(bell)))).collect();
+        assembly.plan_edges(&drafts.outputs);
+        let mut origins: Vec<Option<Origin>> = origins.into_iter().map(Some).collect();
+        let mut tasks = Vec::new();
+        let mut reads = Vec::new();
+        for number in 0..count {
+            let task = assembly.task(number, &mut origins, &sink_bells, &mut reads)?;
+            tasks.push(task);
+        }
+        for (output, destination) in destinations.into_iter().enumerate() {
+            let bell = Arc::clone(&sink_bells[output]);
+            tasks.push(assembly.sink(output, outputs, destination, bell));
+        }
+        Ok(Assembled { tasks, account: assembly.account, reads, tables: assembly.tables })
+    }
+
+    fn sink_bell(&self, destination: &Destination) -> Arc<Bell> {
+        match destination {
             Destination::Collected(_) if self.options.memory == MemoryKind::Blocks => {
                 Bell::for_rows(WORTH_COLLECTING)
             }
             _ => Bell::new(),
-        };
-        let press = Arc::new(Press::new(Arc::clone(&sink_bell)));
-        let mut last_slots = Vec::new();
-        for (number, group) in groups.into_iter().enumerate() {
-            let name = group.name(number == 0).to_owned();
-            let is_last = number + 1 == count;
-            let next_bell = if is_last { Arc::clone(&sink_bell) } else { Bell::new() };
-            let head = self.chain(segments[segment].run(), group.head)?;
-            let window = match group.window {
-                None => None,
-                Some(operator) => {
-                    Some(Box::new(self.window(operator, group.tail, &segments[group.segment])?))
-                }
-            };
-            let slots = live[group.segment][group.done].clone();
-            let layout = Layout::new(segments[group.segment].kinds_of(&slots));
-            let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
-            let mut writer = self.writer(layout, is_last, Arc::clone(&room) as _)?;
-            let reader = writer.join(Arc::clone(&next_bell) as _)?;
-            next_bell.row.set_pending(Box::new(EdgePending(reader.gauge())));
-            // Whether a row is late is decided behind the next edges, if a window stands there.
-            let decides = matches!(input, Input::Source(_)) && window.is_none() && has_window;
-            let marks = event_time.filter(|_| decides).map(|(time, watermark)| Marks { time, watermark });
-            let read_by = if is_last { Reader::Sink(Arc::clone(&press)) } else { Reader::Task };
-            let outlet = Outlet::new((writer, room), slots.clone(), marks, read_by);
-            segment = group.segment;
-            let next = Input::Edge(Inlet { reader, slots: slots.clone(), taken: 0, shared: None });
-            let input = std::mem::replace(&mut input, next);
-            let task = Task { input, head, window, outlet, ended: false, rows: 0, arrived_ns: 0 };
-            operators.extend(task.operators(behind_window));
-            behind_window |= task.has_window();
-            let bell = std::mem::replace(&mut bell, next_bell);
-            tasks.push(Installed { name, body: Body::Task(Box::new(task)), bell });
-            last_slots = slots;
         }
-        let Input::Edge(Inlet { reader, .. }) = input else {
-            unreachable!("there is a task before the sink")
-        };
-        let results = segments.last().expect("a plan has a segment");
-        let place = |slot: &SlotId| last_slots.binary_search(slot).expect("the result is read");
-        let sink = Sink {
-            gauge: reader.gauge(),
-            reader,
-            run: results.run(),
-            columns: results.slots.iter().map(place).collect(),
-            slots: last_slots.clone(),
-            exporter: Exporter::new(Arc::clone(plan.schema())),
-            taker: taker(destination, &sink_bell),
-            press,
-            waiting: VecDeque::new(),
-            profile: Arc::default(),
-            ended: false,
-        };
-        let profile = Arc::clone(&sink.profile);
-        operators.push(Operator { name: "sink".to_owned(), role: Role::Sink, profile });
-        tasks.push(Installed { name: "sink".to_owned(), body: Body::Sink(Box::new(sink)), bell });
-        Ok(Assembled { tasks, account: Account { operators, tick: plan.tick(), ..Account::default() } })
     }
 
     /// The task of a source that queries share, and what they have to know of it.
@@ -291,27 +218,311 @@ impl Assembler<'_> {
         begin: Arc<AtomicBool>,
         joins: Joins,
     ) -> Result<(Assembled, SharedStream), StartError> {
-        check_replay(&intake, plan)?;
-        let Compiled { columns, clock, rows_per_run, segments, .. } = compile(plan, self.options)?;
-        let mut slots = segments[0].slots.clone();
-        let marks = clock.as_ref().map(|clock| Marks { time: clock.slot, watermark: clock.watermark_slot });
-        let wide_time = clock.as_ref().map(|clock| clock.slot).filter(|slot| !slots.contains(slot));
+        let mut strands = Strands::of(&Outputs::from(plan), false)?;
+        let mut stream = strands.streams.pop().expect("a shared source is a stream");
+        check_replay(&intake, stream.step())?;
+        let segment = &strands.strands[stream.strand].segment;
+        let mut slots = segment.slots.clone();
+        let clock = segment.clock;
+        let wide_time = clock.map(|clock| clock.time).filter(|slot| !slots.contains(slot));
         slots.extend(wide_time);
-        let stream = SharedStream::new(plan, wide_time.is_some());
-        let source = Source::new(columns, clock, rows_per_run, intake, begin);
+        let shared = SharedStream::new(stream.step(), plan.schema(), wide_time.is_some());
+        let rows = self.rows_per_run(stream.columns.row_width());
+        let idle_after_ns = stream.step().idle_after_ns;
+        let source = Source::new(stream.columns, (stream.clock.take(), idle_after_ns), rows, intake, begin);
         let bell = Bell::new();
         source.hang(&bell);
-        let layout = Layout::new(segments[0].kinds_of(&slots));
+        let layout = Layout::new(segment.kinds_of(&slots));
         let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
         let writer = self.writer(layout, false, Arc::clone(&room) as _)?;
-        let head = self.chain(segments[0].run(), Vec::new())?;
-        let outlet = Outlet::new((writer, room), slots, marks, Reader::Task);
-        let (input, window) = (Input::Source(source), None);
-        let task = Task { input, head, window, outlet, ended: false, rows: 0, arrived_ns: 0 };
-        let operators = task.operators(false);
+        let head = Chain { run: segment.run(), links: Vec::new() };
+        let judging = clock.map_or(Judging::AsItStands, Judging::Exact);
+        let readers = Readers { has_tasks: true, sinks: Vec::new() };
+        let outlet = Outlet::new((writer, room), slots, judging, readers);
+        let mut account = Account { tick: plan.root().time().map(|time| time.tick), ..Account::default() };
+        account.sources.push(Arc::clone(source.counts()));
+        account.operators.push(named("stream", Role::Source, &source.profile));
+        let task = Task::new(vec![(Input::Source(Box::new(source)), 0)], vec![head], None, outlet, None);
         let body = Body::Shared(Box::new(task), joins);
-        let account = Account { operators, tick: plan.tick(), ..Account::default() };
-        Ok((Assembled { tasks: vec![Installed { name: "stream".to_owned(), body, bell }], account }, stream))
+        let installed =
+            Installed { name: "stream".to_owned(), body, bell, readers: Vec::new(), is_source: true };
+        let assembled = Assembled { tasks: vec![installed], account, reads: Vec::new(), tables: Vec::new() };
+        Ok((assembled, shared))
+    }
+}
+
+fn named(name: &str, role: Role, profile: &Arc<Profile>) -> Operator {
+    Operator { name: name.to_owned(), role, profile: Arc::clone(profile) }
+}
+
+impl Assembly<'_> {
+    /// The operators `ops` of a strand, over a run of its slots.
+    fn chain(&mut self, strand: StrandId, ops: std::ops::Range<usize>) -> Result<Chain, StartError> {
+        let role = if self.strands.strands[strand].is_raw { Role::Stage } else { Role::Tail };
+        let segment = &mut self.strands.strands[strand].segment;
+        let mut links = Vec::new();
+        for op in &mut segment.ops[ops] {
+            let link = self.by.link(op)?;
+            self.account.operators.push(named(link.name, role, &link.profile));
+            if let (Some(table), Some(charged)) = (op.table.take(), &link._table) {
+                self.tables.push(LiveTable { table: Mutex::new(table), charged: Arc::downgrade(charged) });
+            }
+            links.push(link);
+        }
+        Ok(Chain { run: segment.run(), links })
+    }
+
+    fn input(
+        &mut self,
+        task: usize,
+        (number, input): (usize, DraftInput),
+        origins: &mut [Option<Origin>],
+        reads: &mut Vec<(u64, usize)>,
+        gauges: &mut Vec<EdgeGauge>,
+    ) -> Result<Input, StartError> {
+        match input {
+            DraftInput::Stream(stream) => {
+                let origin = origins[stream].take().expect("a stream is read once");
+                self.stream(stream, task, origin, reads, gauges)
+            }
+            DraftInput::Edge(key) => {
+                let reader = self.readers.remove(&(task, number)).expect("whoever writes it came before");
+                let slots = self.filled.remove(&(task, number)).expect("every edge was planned");
+                gauges.push(reader.gauge());
+                Ok(Input::Edge(Inlet::new(reader, slots, self.mixed[&key], None)))
+            }
+        }
+    }
+
+    fn stream(
+        &mut self,
+        number: usize,
+        task: usize,
+        origin: Origin,
+        reads: &mut Vec<(u64, usize)>,
+        gauges: &mut Vec<EdgeGauge>,
+    ) -> Result<Input, StartError> {
+        let stream = &mut self.strands.streams[number];
+        match origin {
+            Origin::Intake(intake) => {
+                let rows = self.by.rows_per_run(stream.columns.row_width());
+                let (columns, idle_after_ns) = (stream.columns.clone(), stream.step().idle_after_ns);
+                let begin = Arc::new(AtomicBool::new(true));
+                let source = Source::new(columns, (stream.clock.take(), idle_after_ns), rows, intake, begin);
+                source.hang(&self.bells[task]);
+                self.account.sources.push(Arc::clone(source.counts()));
+                self.account.operators.push(named("stream", Role::Source, &source.profile));
+                Ok(Input::Source(Box::new(source)))
+            }
+            Origin::Shared { reader, stream: shared, lag, id, .. } => {
+                let (step, schema) = (stream.step().clone(), Arc::clone(stream.node.schema()));
+                let time = stream.clock.as_ref().map(|clock| clock.slot);
+                let segment = &mut self.strands.strands[stream.strand].segment;
+                let slots = inlet_slots((&step, &schema), &shared, time, segment)?;
+                gauges.push(reader.gauge());
+                reads.push((id, task));
+                let counts: Arc<SourceCounts> = Arc::default();
+                let inlet = SharedInlet { profile: Arc::default(), counts: Arc::clone(&counts), lag };
+                self.account.sources.push(counts);
+                self.account.operators.push(named("stream", Role::Source, &inlet.profile));
+                Ok(Input::Edge(Inlet::new(reader, slots, false, Some(inlet))))
+            }
+        }
+    }
+
+    fn task(
+        &mut self,
+        number: usize,
+        origins: &mut [Option<Origin>],
+        sink_bells: &[Arc<Bell>],
+        reads: &mut Vec<(u64, usize)>,
+    ) -> Result<Installed, StartError> {
+        let draft = self.drafts[number].clone();
+        let inputs = self.inputs_of(number);
+        // A task that reads a shared source was given its bell before it was made.
+        for (input, _) in &inputs {
+            if let DraftInput::Stream(stream) = input
+                && let Some(Origin::Shared { bell, .. }) = &origins[*stream]
+            {
+                self.bells[number] = Arc::clone(bell);
+            }
+        }
+        let name = self.name(&draft);
+        let mut gauges = Vec::new();
+        let mut made = Vec::new();
+        for (place, &(input, port)) in inputs.iter().enumerate() {
+            made.push((self.input(number, (place, input), origins, reads, &mut gauges)?, port));
+        }
+        let mut ports = Vec::new();
+        for port in &draft.ports {
+            ports.push(self.chain(port.strand, port.ops.clone())?);
+        }
+        if !gauges.is_empty() {
+            self.bells[number].row.set_pending(Box::new(EdgesPending(gauges)));
+        }
+        let mut readers = Vec::new();
+        let keyed = match &draft.operator {
+            None => None,
+            Some((operator, tail)) => {
+                Some(self.keyed(number, *operator, tail.clone(), sink_bells, &mut readers)?)
+            }
+        };
+        let judging = self.judging(&draft, &inputs);
+        let (strand, done) = draft.out;
+        let key = EdgeKey::Strand(strand, done);
+        let (outlet, mut more) = self.outlet((key, number), judging, sink_bells)?;
+        more.append(&mut readers);
+        let is_source = inputs.iter().any(|(input, _)| matches!(input, DraftInput::Stream(_)));
+        let bell = Arc::clone(&self.bells[number]);
+        let rejects = self.rejects(&draft, &bell);
+        let task = Task::new(made, ports, keyed, outlet, rejects);
+        Ok(Installed { name, body: Body::Task(Box::new(task)), bell, readers: more, is_source })
+    }
+
+    /// How a task deals with rows that its operators have no answer for, if the query does not fail with them.
+    fn rejects(&mut self, draft: &Draft, bell: &Arc<Bell>) -> Option<Rejects> {
+        if self.on_error == OnError::Fail {
+            return None;
+        }
+        let count: Arc<Counter> = Arc::default();
+        let is_raw = draft.operator.is_none() && self.strands.strands[draft.out.0].is_raw
+            || draft.operator.is_some()
+                && draft.ports.iter().all(|port| self.strands.strands[port.strand].is_raw);
+        self.account.rejected.push((Arc::clone(&count), is_raw));
+        if let Some(letters) = &self.letters {
+            letters.hang(bell);
+        }
+        Some(Rejects::new(count, self.letters.clone()))
+    }
+
+    /// What people call a task: by the last of its operators.
+    fn name(&self, draft: &Draft) -> String {
+        let last = |strand: StrandId, ops: &std::ops::Range<usize>| {
+            self.strands.strands[strand].segment.ops[ops.clone()].last().map(|op| op.name)
+        };
+        let name = match &draft.operator {
+            Some((operator, tail)) => {
+                last(draft.out.0, tail).unwrap_or(self.strands.operators[*operator].node.step().name())
+            }
+            None => {
+                last(draft.ports[0].strand, &draft.ports[0].ops).unwrap_or(match draft.ports[0].inputs[..] {
+                    [DraftInput::Stream(_)] => "stream",
+                    [_] => "pass",
+                    _ => "union",
+                })
+            }
+        };
+        name.to_owned()
+    }
+
+    /// How those behind a task learn which watermark a row is judged by, if they ask.
+    fn judging(&self, draft: &Draft, inputs: &[(DraftInput, usize)]) -> Judging {
+        let (strand, done) = draft.out;
+        let Some(clock) = self.strands.strands[strand].segment.clock else { return Judging::AsItStands };
+        let carries_time = self
+            .edges
+            .get(&EdgeKey::Strand(strand, done))
+            .is_some_and(|edge| edge.slots.contains(&clock.time));
+        if draft.operator.is_some() || !carries_time {
+            return Judging::AsItStands; // results are judged by the watermark between them
+        }
+        match inputs {
+            [(DraftInput::Stream(_), _)] => Judging::Exact(clock),
+            [(DraftInput::Edge(key), _)] if !self.mixed[key] => Judging::AsItStands,
+            _ => Judging::Said { time: clock.time },
+        }
+    }
+
+    fn keyed(
+        &mut self,
+        task: usize,
+        operator: usize,
+        tail: std::ops::Range<usize>,
+        sink_bells: &[Arc<Bell>],
+        readers: &mut Vec<usize>,
+    ) -> Result<Keyed, StartError> {
+        let made = self.strands.make(operator)?;
+        let (results, late) =
+            (self.strands.operators[operator].results, self.strands.operators[operator].late);
+        let name = self.strands.operators[operator].node.step().name();
+        let ports: Vec<StrandId> = self.drafts[task].ports.iter().map(|port| port.strand).collect();
+        let counts = KeyedCounts {
+            profile: Arc::default(),
+            port_rows: ports.iter().map(|_| Arc::default()).collect(),
+            late: Arc::default(),
+            closings: Arc::default(),
+        };
+        self.account.closings.push(Arc::clone(&counts.closings));
+        self.account.operators.push(named(name, Role::Keyed, &counts.profile));
+        for (port, rows) in ports.iter().zip(&counts.port_rows) {
+            if self.strands.strands[*port].is_raw {
+                self.account.entered.push(Arc::clone(rows));
+            }
+        }
+        if ports.iter().any(|port| self.strands.strands[*port].is_raw) {
+            self.account.late.push(Arc::clone(&counts.late));
+        }
+        let late = match late {
+            None => None,
+            Some(_) => {
+                let key = EdgeKey::Late(operator);
+                let from = self.edges.get(&key).map_or_else(Vec::new, |edge| edge.slots.clone());
+                let kinds = self.strands.strands[ports[0]].segment.kinds_of(&from);
+                let (mut outlet, mut tasks) = self.outlet((key, task), Judging::AsItStands, sink_bells)?;
+                readers.append(&mut tasks);
+                let mut run = penstock_memory::Run::new();
+                let slots = kinds.iter().map(|kind| run.add_slot(kind.physical)).collect();
+                outlet.set_slots(slots);
+                Some(LateWay::new(outlet, from, run))
+            }
+        };
+        let close_after_ns = match self.strands.operators[operator].node.step() {
+            Step::Window(step) => step.close_after_ns,
+            _ => None,
+        };
+        let row_bytes = self.strands.strands[results].segment.row_bytes();
+        let chain = self.chain(results, tail)?;
+        let state = self.by.coordinator.state_account();
+        Ok(Keyed::new(
+            (name, made),
+            counts,
+            state,
+            chain,
+            self.by.rows_per_run(row_bytes),
+            (late, close_after_ns),
+        ))
+    }
+
+    fn sink(
+        &mut self,
+        output: usize,
+        outputs: &Outputs,
+        destination: Destination,
+        bell: Arc<Bell>,
+    ) -> Installed {
+        let (reader, stored) = self.sink_readers.remove(&output).expect("whoever writes it came before");
+        bell.row.set_pending(Box::new(EdgesPending(vec![reader.gauge()])));
+        let (name, plan) = &outputs.plans()[output];
+        let mut run = penstock_memory::Run::new();
+        let slots: Vec<SlotId> = stored.into_iter().map(|physical| run.add_slot(physical)).collect();
+        let profile: Arc<Profile> = Arc::default();
+        self.account.operators.push(named("sink", Role::Sink, &profile));
+        let sink = Sink {
+            gauge: reader.gauge(),
+            reader,
+            run,
+            // Its columns come first, in order, and the time that others ask for behind them.
+            columns: (0..plan.schema().fields().len()).collect(),
+            slots,
+            exporter: Exporter::new(Arc::clone(plan.schema())),
+            taker: taker(destination, &bell),
+            press: Arc::clone(&self.presses[output]),
+            waiting: VecDeque::new(),
+            profile,
+            ended: false,
+        };
+        let name = if outputs.plans().len() == 1 { "sink".to_owned() } else { format!("sink {name}") };
+        Installed { name, body: Body::Sink(Box::new(sink)), bell, readers: Vec::new(), is_source: false }
     }
 }
 
@@ -331,13 +542,16 @@ fn taker(destination: Destination, bell: &Arc<Bell>) -> Taker {
 }
 
 /// Refuses a replay whose times cannot be moved from round to round.
-fn check_replay(intake: &Intake, plan: &Plan) -> Result<(), StartError> {
+fn check_replay(intake: &Intake, stream: &StreamStep) -> Result<(), StartError> {
     let Intake::Replay(replaying) = intake else { return Ok(()) };
-    let Some((name, data_type)) = plan.source_time() else { return Ok(()) };
-    if replaying.repeats() && Physical::of(data_type) != Some(Physical::I64) {
+    let Some((_, field)) = stream.time.as_ref().and_then(|time| stream.schema.fields().find(time)) else {
+        return Ok(());
+    };
+    if replaying.repeats() && Physical::of(field.data_type()) != Some(Physical::I64) {
         return Err(StartError::Plan(PlanError::Invalid(format!(
-            "data that is replayed more than once needs times of 64 bits, to be moved on from round to round; \"{name}\" is {}",
-            penstock_types::TypeName(data_type)
+            "data that is replayed more than once needs times of 64 bits, to be moved on from round to round; \"{}\" is {}",
+            field.name(),
+            penstock_types::TypeName(field.data_type())
         ))));
     }
     Ok(())

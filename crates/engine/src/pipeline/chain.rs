@@ -1,6 +1,6 @@
 //! Stateless operators that run without a pause between them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use penstock_memory::Run;
@@ -8,8 +8,8 @@ use penstock_memory::coordinator::StateAccount;
 use penstock_operators::Stage;
 use penstock_scheduler::Profile;
 
+use super::rejects::{Rejects, Sight};
 use crate::error::RunError;
-use crate::query::account::{Operator, Role};
 
 /// Nanoseconds since `started`.
 pub(super) fn elapsed_ns(started: Instant) -> u64 {
@@ -21,8 +21,10 @@ pub(super) struct Link {
     pub(super) name: &'static str,
     pub(super) stage: Box<dyn Stage>,
     pub(super) profile: Arc<Profile>,
+    /// The columns that it sees, where rows that it rejects are handed out.
+    pub(super) sight: Option<Arc<Sight>>,
     /// The charge for the table that it looks rows up in, if it does.
-    pub(super) _table: StateAccount,
+    pub(super) _table: Option<Arc<Mutex<StateAccount>>>,
 }
 
 /// A run, and the operators that it passes.
@@ -32,8 +34,9 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Passes the present run through the operators.
-    pub(super) fn process(&mut self) -> Result<(), RunError> {
+    /// Passes the present run through the operators. Rows that one of them has no answer for are an error, or go where
+    /// `rejects` says.
+    pub(super) fn process(&mut self, mut rejects: Option<&mut Rejects>) -> Result<(), RunError> {
         if self.links.is_empty() {
             return Ok(());
         }
@@ -44,23 +47,17 @@ impl Chain {
             if rows == 0 {
                 return Ok(());
             }
-            link.stage
-                .apply(&mut self.run)
-                .map_err(|error| RunError::Compute { operator: link.name.to_owned(), error })?;
+            let failed = |error| RunError::Compute { operator: link.name.to_owned(), error };
+            if let Err(error) = link.stage.apply(&mut self.run) {
+                let Some(rejects) = rejects.as_deref_mut() else { return Err(failed(error)) };
+                rejects.take_out((link.name, &mut *link.stage, link.sight.as_ref()), &mut self.run, error)?;
+                link.stage.apply(&mut self.run).map_err(failed)?;
+            }
             let now = Instant::now();
             let ns = u64::try_from((now - clock).as_nanos()).unwrap_or(u64::MAX);
             link.profile.record(rows, self.run.len(), ns);
             clock = now;
         }
         Ok(())
-    }
-
-    /// The operators, for the account of the query.
-    pub(super) fn operators(&self, role: Role) -> impl Iterator<Item = Operator> {
-        self.links.iter().map(move |link| Operator {
-            name: link.name.to_owned(),
-            role,
-            profile: Arc::clone(&link.profile),
-        })
     }
 }

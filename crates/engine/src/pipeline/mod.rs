@@ -1,20 +1,35 @@
 //! A plan, compiled: tasks over runs, with edges between them.
 //!
-//! A *task* is what runs without a pause: rows from the source or from an edge pass stateless operators as selections,
-//! perhaps a window, and leave by the next edge. The sink behind the last edge makes Arrow of them. Tasks know nothing
-//! of who runs them: they take one step at a time, and the bells of their neighbours tell these that there is something
-//! to do.
+//! A *task* is what runs without a pause: rows from a source or from edges pass stateless operators as selections,
+//! perhaps an operator with state, and leave by the next edge. The sink behind the last edge makes Arrow of them. Tasks
+//! know nothing of who runs them: they take one step at a time, and the bells of their neighbours tell these that there
+//! is something to do.
+//!
+//! - `segment`: columns and operators over one set of slots; `strands`: a plan cut into such pieces
+//! - `drafts`: which pieces run together; `assemble`, `edges`: tasks and what is between them
+//! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `sink`: where rows come in and leave
+//! - `rejects`: rows that an operator has no answer for
+//! - `keyed`: how operators with state are made; `shared`: streams that several queries read
 
 mod assemble;
 mod chain;
-mod compile;
+mod drafts;
+mod edges;
+mod inputs;
+mod keyed;
 mod outlet;
+mod rejects;
+mod segment;
 mod shared;
 mod sink;
 mod source;
+mod stateful;
+mod strands;
 mod task;
 
-pub(crate) use assemble::{Assembled, Assembler, Destination, Origin};
+pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin};
+pub use rejects::{LETTER_COLUMNS, OnError};
+pub(crate) use segment::Table;
 pub(crate) use shared::SharedStream;
 pub use sink::{Deliver, Doorbell};
 pub(crate) use source::Intake;

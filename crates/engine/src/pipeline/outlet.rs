@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use penstock_memory::{EdgeReader, EdgeWriter, OpenError, Run, Signal, SlotId};
+use penstock_progress::NEVER;
+use penstock_progress::watermark::min_max;
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
+use penstock_scheduler::profile::Counter;
 use smallvec::SmallVec;
 
 use super::chain::elapsed_ns;
+use super::segment::ClockSlots;
 use super::sink::Press;
 
 /// Something that leaves behind the rows.
@@ -22,21 +26,28 @@ pub(super) enum Due {
     Signal(Signal),
 }
 
-/// The columns of event time, where rows may lie below the watermark before them.
+/// How those who read the edge learn which watermark a row is judged by.
 #[derive(Clone, Copy)]
-pub(super) struct Marks {
-    pub(super) time: SlotId,
-    pub(super) watermark: SlotId,
+pub(super) enum Judging {
+    /// Nobody behind asks, or the watermark at each row is right as it is.
+    AsItStands,
+    /// Rows come from their source, and may lie below the watermark before them: it is placed exactly there.
+    Exact(ClockSlots),
+    /// Rows of several sources come together, each judged by its own: which one is said before those that it matters for.
+    Said {
+        /// The time of each row.
+        time: SlotId,
+    },
 }
 
 /// Who reads the edge.
-#[derive(Clone)]
-pub(super) enum Reader {
-    /// Another task.
-    Task,
-    /// The sink, which asks for nothing but rows, what is timed there and the end. What else stands between rows would
-    /// only cut its batches short. It leaves rows until more have come, unless it is pressed.
-    Sink(Arc<Press>),
+#[derive(Clone, Default)]
+pub(super) struct Readers {
+    /// Whether other tasks do. Otherwise nobody asks for anything but rows, what is timed at a sink and the end: what else
+    /// stands between rows would only cut batches short.
+    pub(super) has_tasks: bool,
+    /// The sinks, which leave rows until more have come, unless they are pressed.
+    pub(super) sinks: Vec<Arc<Press>>,
 }
 
 /// The way out of a task.
@@ -46,10 +57,13 @@ pub(super) struct Outlet {
     wanted: Arc<Wanted>,
     /// The columns that go on.
     slots: Vec<SlotId>,
-    marks: Option<Marks>,
-    reader: Reader,
+    judging: Judging,
+    readers: Readers,
     /// The largest watermark that was placed, or is about to be.
     placed: i64,
+    /// The watermark that readers judge rows by, where they are told, and the one that they have to be told next.
+    said: i64,
+    to_say: Option<i64>,
     /// Rows of the run that are still to be written, from here.
     next: usize,
     end: usize,
@@ -58,31 +72,38 @@ pub(super) struct Outlet {
     due: VecDeque<Due>,
     blocked_since: Option<Instant>,
     blocked_ns: u64,
-    rows: u64,
+    rows: Arc<Counter>,
 }
 
 impl Outlet {
     pub(super) fn new(
         (edge, wanted): (EdgeWriter, Arc<Wanted>),
         slots: Vec<SlotId>,
-        marks: Option<Marks>,
-        reader: Reader,
+        judging: Judging,
+        readers: Readers,
     ) -> Self {
         Self {
             edge,
             wanted,
             slots,
-            marks,
-            reader,
-            placed: penstock_progress::NEVER,
+            judging,
+            readers,
+            placed: NEVER,
+            said: NEVER,
+            to_say: None,
             next: 0,
             end: 0,
             below: VecDeque::new(),
             due: VecDeque::new(),
             blocked_since: None,
             blocked_ns: 0,
-            rows: 0,
+            rows: Arc::default(),
         }
+    }
+
+    /// Rows leave from these slots.
+    pub(super) fn set_slots(&mut self, slots: Vec<SlotId>) {
+        self.slots = slots;
     }
 
     /// Rows that can leave now; 0 is backpressure.
@@ -100,10 +121,8 @@ impl Outlet {
         self.blocked_since.get_or_insert_with(Instant::now);
         // Memory that is under way comes soon. Otherwise only the reader can make room: a sink from rows that it would
         // rather have left, to be handed out with others.
-        if let Reader::Sink(press) = &self.reader
-            && !self.edge.is_waiting_for_memory()
-        {
-            press.press();
+        if !self.edge.is_waiting_for_memory() {
+            self.readers.sinks.iter().for_each(|press| press.press());
         }
     }
 
@@ -127,7 +146,12 @@ impl Outlet {
 
     /// Rows that have left.
     pub(super) fn rows(&self) -> u64 {
-        self.rows
+        self.rows.get()
+    }
+
+    /// Where rows that have left are counted.
+    pub(super) fn counter(&self) -> Arc<Counter> {
+        Arc::clone(&self.rows)
     }
 
     /// Lets a reader join.
@@ -143,20 +167,35 @@ impl Outlet {
             return;
         }
         run.settle(&self.slots);
-        if let Some(marks) = self.marks
-            && run.holds(marks.watermark)
-        {
-            run.ready(&[marks.time, marks.watermark]);
-            let times = run.column(marks.time).fixed::<i64>();
-            let watermarks = run.column(marks.watermark).fixed::<i64>();
-            // A row below the watermark needs it exactly, so that whoever counts late rows need not know about runs.
-            // Between two such rows it rises or stays: where it stays, it stands there already.
-            for (row, (&time, &mark)) in times.iter().zip(watermarks).enumerate() {
-                if time < mark && mark > self.placed {
-                    self.placed = mark;
-                    self.below.push_back((row, mark));
-                }
+        match self.judging {
+            Judging::AsItStands => {}
+            Judging::Exact(clock) if run.holds(clock.watermark) => self.place_exactly(run, clock),
+            Judging::Exact(_) => {}
+            Judging::Said { time } => self.say(run, time),
+        }
+    }
+
+    /// A row below the watermark needs it exactly, so that whoever counts late rows need not know about runs. Between two
+    /// such rows it rises or stays: where it stays, it stands there already.
+    fn place_exactly(&mut self, run: &mut Run, clock: ClockSlots) {
+        run.ready(&[clock.time, clock.watermark]);
+        let times = run.column(clock.time).fixed::<i64>();
+        let watermarks = run.column(clock.watermark).fixed::<i64>();
+        for (row, (&time, &mark)) in times.iter().zip(watermarks).enumerate() {
+            if time < mark && mark > self.placed {
+                self.placed = mark;
+                self.below.push_back((row, mark));
             }
+        }
+    }
+
+    /// Rows that lie below neither their own watermark nor the one that was said last need not be told from each other.
+    fn say(&mut self, run: &mut Run, time: SlotId) {
+        let own = run.watermark().unwrap_or(NEVER);
+        run.ready(&[time]);
+        let Some((earliest, _)) = min_max(run.column(time).fixed()) else { return };
+        if own != self.said && earliest < own.max(self.said) {
+            (self.said, self.to_say) = (own, Some(own));
         }
     }
 
@@ -181,6 +220,12 @@ impl Outlet {
         if !self.is_writing() {
             return true;
         }
+        if let Some(watermark) = self.to_say {
+            if self.edge.signal(Signal::Judge { watermark }).is_err() {
+                return false;
+            }
+            self.to_say = None;
+        }
         let pieces: SmallVec<[_; 8]> = self.slots.iter().map(|&slot| run.piece(slot)).collect();
         while self.next < self.end {
             let below = self.below.front().copied();
@@ -204,7 +249,7 @@ impl Outlet {
             }
             self.edge.append(&pieces, self.next, rows);
             self.next += rows;
-            self.rows += rows as u64;
+            self.rows.add(rows as u64);
         }
         !self.is_writing()
     }
@@ -212,10 +257,11 @@ impl Outlet {
     /// Lets a watermark or signal leave behind the rows.
     pub(super) fn push(&mut self, due: Due) {
         if let Due::Watermark(watermark) = due {
+            debug_assert!(watermark >= self.placed, "a watermark never falls");
             self.placed = self.placed.max(watermark);
         }
-        let wanted = matches!(self.reader, Reader::Task)
-            || !matches!(due, Due::Watermark(_) | Due::Signal(Signal::Arrival { .. }));
+        let for_tasks = matches!(due, Due::Watermark(_) | Due::Signal(Signal::Arrival { .. } | Signal::Idle));
+        let wanted = self.readers.has_tasks || !for_tasks;
         if wanted {
             self.due.push_back(due);
         }

@@ -5,27 +5,25 @@ use penstock_memory::batch::decoded;
 use penstock_memory::{ColumnKind, Physical, SlotId};
 use penstock_types::{PlanError, TypeName};
 
-use super::compile::{Segment, kind};
-use crate::plan::Plan;
+use super::segment::{Segment, kind};
+use crate::plan::StreamStep;
 
 /// What queries have to know of a source that they share.
 pub(crate) struct SharedStream {
+    declared: StreamStep,
+    /// The columns of its log.
     schema: SchemaRef,
-    time: Option<String>,
-    delay: i64,
     /// Whether times stand in its log once more, as 64 bits.
     has_wide_time: bool,
 }
 
 impl SharedStream {
-    pub(super) fn new(plan: &Plan, has_wide_time: bool) -> Self {
-        let (schema, time, delay) = plan.declared();
-        Self { schema: schema.clone(), time: time.map(str::to_owned), delay, has_wide_time }
+    pub(super) fn new(declared: &StreamStep, schema: &SchemaRef, has_wide_time: bool) -> Self {
+        Self { declared: declared.clone(), schema: schema.clone(), has_wide_time }
     }
 
-    /// Why a plan cannot read this stream, if it cannot.
-    pub(crate) fn check(&self, plan: &Plan) -> Result<(), PlanError> {
-        let (schema, time, delay) = plan.declared();
+    /// Why a plan with such a stream, whose rows have that schema, cannot read this one, if it cannot.
+    pub(crate) fn check(&self, declared: &StreamStep, schema: &SchemaRef) -> Result<(), PlanError> {
         for field in schema.fields() {
             let Some((_, there)) = self.schema.fields().find(field.name()) else {
                 let names = self.schema.fields().iter().map(|field| field.name().as_str());
@@ -47,15 +45,30 @@ impl SharedStream {
             }
         }
         // Lateness is decided where rows come in, once for all.
-        if time.is_some() && (time != self.time.as_deref() || delay != self.delay) {
-            let say = |time: Option<&str>, delay: i64| match time {
-                Some(time) => format!("time=\"{time}\" with a delay of {delay}"),
+        let time = |stream: &StreamStep| {
+            (
+                stream.time.clone(),
+                stream.delay,
+                stream.arrival,
+                stream.watermark.clone(),
+                stream.idle_after_ns,
+            )
+        };
+        if declared.time.is_some() && time(declared) != time(&self.declared) {
+            let say = |stream: &StreamStep| match &stream.time {
+                Some(time) => {
+                    let marks = stream
+                        .watermark
+                        .as_ref()
+                        .map_or(String::new(), |name| format!(", watermarks of \"{name}\""));
+                    format!("time=\"{time}\" with a delay of {}{marks}", stream.delay)
+                }
                 None => "no time column".to_owned(),
             };
             return Err(PlanError::Invalid(format!(
                 "the plan has {}, the shared source {}; lateness is decided by the source: declare both alike, or build the plan on source.stream",
-                say(time, delay),
-                say(self.time.as_deref(), self.delay)
+                say(declared),
+                say(&self.declared)
             )));
         }
         Ok(())
@@ -64,13 +77,12 @@ impl SharedStream {
 
 /// The slots that the columns of the stream go to. Those that the plan does not declare get slots that nobody reads.
 pub(super) fn inlet_slots(
-    plan: &Plan,
+    (declared, schema): (&StreamStep, &SchemaRef),
     stream: &SharedStream,
     time_slot: Option<SlotId>,
     segment: &mut Segment,
 ) -> Result<Vec<SlotId>, PlanError> {
-    stream.check(plan)?;
-    let (schema, ..) = plan.declared();
+    stream.check(declared, schema)?;
     let mut slots: Vec<SlotId> = Vec::new();
     for field in stream.schema.fields() {
         slots.push(match schema.fields().find(field.name()) {

@@ -173,7 +173,7 @@ impl Sink {
         match signal {
             Signal::Marker { sent_ns } => account.event_latency.record(now_ns().saturating_sub(sent_ns)),
             Signal::Results { due_ns } => account.output_latency.record(now_ns().saturating_sub(due_ns)),
-            Signal::Arrival { .. } => {}
+            Signal::Arrival { .. } | Signal::Judge { .. } | Signal::Idle => {}
             Signal::End => {
                 self.ended = true;
                 self.flush()?;

@@ -12,10 +12,12 @@ use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
 use penstock_scheduler::table::Pending;
 
-use crate::clock::now_ns;
+use crate::clock::{Timepiece, now_ns};
 use crate::engine::bell::Bell;
 use crate::error::RunError;
 use crate::feed::{Fed, FeedEnd};
+use crate::plan::Arrival;
+use crate::query::account::SourceCounts;
 use crate::query::state::State;
 use crate::replay::{Pacer, Replaying};
 
@@ -24,16 +26,58 @@ const MARKER_NS: u64 = 50_000_000;
 /// Time between two arrival marks.
 const ARRIVAL_NS: u64 = 1_000_000;
 
+/// Where the time of a row comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimeFrom {
+    /// A column of the batch, and perhaps one that watermarks are taken from.
+    Columns { time: usize, marks: Option<usize> },
+    /// The clock on the wall.
+    Wall(Arrival),
+}
+
+/// How far event time of arrival goes on by itself when nothing arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticking {
+    /// How often it does.
+    pub(super) period_ns: u64,
+    /// For how long behind the last row: then every window has closed.
+    pub(super) linger_us: i64,
+}
+
 /// Event time of a source.
 pub(super) struct Clock {
-    /// The time column: its name and number in the schema.
+    /// The name of the time column.
     pub(super) name: String,
-    pub(super) column: usize,
+    pub(super) from: TimeFrom,
+    pub(super) ticking: Option<Ticking>,
     /// Where times stand as 64 bits: the column's own slot, or another when they are narrower.
     pub(super) slot: SlotId,
     /// Where the watermark before each row is put, in runs that may hold a late row.
     pub(super) watermark_slot: SlotId,
     pub(super) progress: BoundedDelay,
+}
+
+impl Clock {
+    /// The columns of the batch that it reads.
+    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
+        let (time, marks) = match self.from {
+            TimeFrom::Columns { time, marks } => (Some(time), marks),
+            TimeFrom::Wall(_) => (None, None),
+        };
+        time.into_iter().chain(marks)
+    }
+}
+
+/// What a source that has no rows does as time goes by.
+pub(super) enum Quiet {
+    /// Nothing.
+    Nothing,
+    /// Nothing before that time.
+    Until(u64),
+    /// Event time has come so far.
+    Watermark(i64),
+    /// It is not to be waited for.
+    Rest,
 }
 
 /// Where batches come from.
@@ -74,10 +118,20 @@ pub(super) struct Source {
     /// What is added to the times of the batch.
     offset: i64,
     arrived_ns: u64,
+    /// The same by the clock on the wall.
+    arrived_us: i64,
     /// Rows of a replay that are due.
     waiting: Arc<Counter>,
+    counts: Arc<SourceCounts>,
     pub(super) profile: Arc<Profile>,
     before: Vec<i64>,
+    marks: Vec<i64>,
+    idle_after_ns: Option<u64>,
+    is_idle: bool,
+    /// When rows came last, and the time of arrival that they were given.
+    spoke_ns: Option<u64>,
+    last_us: i64,
+    next_tick_ns: u64,
     next_marker_ns: u64,
     next_arrival_ns: u64,
 }
@@ -85,7 +139,7 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn new(
         columns: SourceColumns,
-        clock: Option<Clock>,
+        (clock, idle_after_ns): (Option<Clock>, Option<u64>),
         rows_per_run: usize,
         mut intake: Intake,
         begin: Arc<AtomicBool>,
@@ -109,9 +163,17 @@ impl Source {
             due: 0,
             offset: 0,
             arrived_ns: 0,
+            arrived_us: 0,
             waiting: Arc::default(),
+            counts: Arc::default(),
             profile: Arc::default(),
             before: Vec::new(),
+            marks: Vec::new(),
+            idle_after_ns,
+            is_idle: false,
+            spoke_ns: None,
+            last_us: i64::MIN,
+            next_tick_ns: 0,
             next_marker_ns: 0,
             next_arrival_ns: 0,
         }
@@ -138,10 +200,15 @@ impl Source {
         self.arrived_ns
     }
 
-    fn open(&mut self, run: &mut Run, batch: &RecordBatch, query: &State) -> Result<(), RunError> {
+    /// What it counts.
+    pub(super) fn counts(&self) -> &Arc<SourceCounts> {
+        &self.counts
+    }
+
+    fn open(&mut self, run: &mut Run, batch: &RecordBatch) -> Result<(), RunError> {
         run.open(&self.columns, batch).map_err(|error| RunError::Batch { number: self.batches, error })?;
         self.batches += 1;
-        query.account.batches.add(1);
+        self.counts.batches.add(1);
         (self.next, self.end, self.due) = (0, batch.num_rows(), batch.num_rows());
         Ok(())
     }
@@ -161,7 +228,8 @@ impl Source {
                 Intake::Feed(feed) => match feed.take() {
                     Fed::Batch(arrived) => {
                         self.arrived_ns = arrived.arrived_ns;
-                        self.open(run, &arrived.batch, query)?;
+                        self.arrived_us = arrived_us(&query.clock, arrived.arrived_ns);
+                        self.open(run, &arrived.batch)?;
                     }
                     Fed::Nothing if query.is_draining() => return Ok(Poll::Ended),
                     Fed::Nothing => return Ok(Poll::Nothing),
@@ -172,7 +240,8 @@ impl Source {
                     Some((batch, offset)) if !query.is_draining() => {
                         self.offset = offset;
                         self.arrived_ns = now_ns();
-                        self.open(run, &batch, query)?;
+                        self.arrived_us = query.clock.wall_us();
+                        self.open(run, &batch)?;
                     }
                     _ => return Ok(Poll::Ended),
                 },
@@ -190,24 +259,88 @@ impl Source {
         }
         let due = pacer.due(now_ns());
         self.waiting.set(due);
-        query.account.backlog_rows.set(due);
-        query.account.slipped_ns.set(pacer.slipped_ns());
+        self.counts.backlog_rows.set(due);
+        self.counts.slipped_ns.set(pacer.slipped_ns());
         let worth = pacer.slice_rows().min(left as u64);
         self.due = left.min(usize::try_from(due).unwrap_or(usize::MAX));
         if due < worth { Poll::Until(pacer.due_ns(worth)) } else { Poll::Rows }
     }
 
+    /// What becomes of it as time goes by, when there are no rows.
+    pub(super) fn quiet(&mut self, clock: &Timepiece) -> Quiet {
+        let now_ns = clock.now_ns();
+        let mut until: Option<u64> = None;
+        if let Some(event_time) = &mut self.clock
+            && let Some(ticking) = event_time.ticking
+            && event_time.progress.latest() < self.last_us.saturating_add(ticking.linger_us)
+            && self.last_us > i64::MIN
+        {
+            if now_ns >= self.next_tick_ns {
+                self.next_tick_ns = now_ns + ticking.period_ns;
+                let before = event_time.progress.watermark();
+                event_time.progress.raise(clock.wall_us());
+                let watermark = event_time.progress.watermark();
+                if watermark > before {
+                    return Quiet::Watermark(watermark);
+                }
+            }
+            until = Some(self.next_tick_ns);
+        }
+        if let Some(idle_after_ns) = self.idle_after_ns.filter(|_| !self.is_idle) {
+            let idle_ns = self.spoke_ns.get_or_insert(now_ns).saturating_add(idle_after_ns);
+            if now_ns >= idle_ns {
+                self.is_idle = true;
+                self.counts.idles.add(1);
+                self.counts.is_idle.set(1);
+                return Quiet::Rest;
+            }
+            until = Some(until.map_or(idle_ns, |until| until.min(idle_ns)));
+        }
+        until.map_or(Quiet::Nothing, Quiet::Until)
+    }
+
     /// Begins the next run of the batch, of at most `limit` rows. How many it has.
-    pub(super) fn next_run(&mut self, run: &mut Run, limit: usize) -> Result<usize, RunError> {
+    pub(super) fn next_run(
+        &mut self,
+        run: &mut Run,
+        limit: usize,
+        time: &Timepiece,
+    ) -> Result<usize, RunError> {
         let started = now_ns();
         let (start, len) = (self.next, self.rows_per_run.min(self.end - self.next).min(self.due).min(limit));
         self.next += len;
         run.begin(&self.columns, start, len);
         if let Some(clock) = &mut self.clock {
-            if let Some(null) = run.batch().first_null(clock.column, start, len) {
-                return Err(RunError::NullTime { column: clock.name.clone(), row: self.rows + null as u64 });
+            match clock.from {
+                TimeFrom::Columns { time, marks } => {
+                    if let Some(null) = run.batch().first_null(time, start, len) {
+                        let (column, row) = (clock.name.clone(), self.rows + null as u64);
+                        return Err(RunError::NullTime { column, row });
+                    }
+                    clock.observe(
+                        run,
+                        time,
+                        self.offset,
+                        marks.map(|column| (column, &mut self.marks)),
+                        &mut self.before,
+                    );
+                }
+                TimeFrom::Wall(arrival) => {
+                    let wall_us = match arrival {
+                        Arrival::Processing => time.wall_us(),
+                        Arrival::Ingestion => self.arrived_us,
+                    };
+                    // People may set the clock back; event time never goes back for that.
+                    self.last_us = self.last_us.max(wall_us).max(clock.progress.latest());
+                    clock.stamp(run, len, self.last_us);
+                    self.next_tick_ns = 0;
+                }
             }
-            clock.observe(run, self.offset, &mut self.before);
+        }
+        if self.idle_after_ns.is_some() {
+            self.spoke_ns = Some(time.now_ns());
+            self.is_idle = false;
+            self.counts.is_idle.set(0);
         }
         if let Some(pacer) = &mut self.pacer {
             self.due -= len;
@@ -245,23 +378,63 @@ impl Pending for Replayed {
     }
 }
 
+/// When a batch arrived, by the clock on the wall.
+fn arrived_us(clock: &Timepiece, arrived_ns: u64) -> i64 {
+    match clock {
+        Timepiece::System => {
+            let ago_us = now_ns().saturating_sub(arrived_ns) / 1000;
+            clock.wall_us().saturating_sub(i64::try_from(ago_us).unwrap_or(i64::MAX))
+        }
+        // Whoever moves the hands knows nothing of the time that goes by meanwhile.
+        Timepiece::Manual(_) => clock.wall_us(),
+    }
+}
+
 impl Clock {
-    fn observe(&mut self, run: &mut Run, offset: i64, before: &mut Vec<i64>) {
-        run.ready(&[self.column]);
+    /// Gives all rows of the run that time.
+    fn stamp(&mut self, run: &mut Run, rows: usize, time: i64) {
+        let mut times = run.scratch(Physical::I64);
+        times.refill::<i64>().resize(rows, time);
+        run.put(self.slot, times);
+        self.progress.raise(time);
+        run.note_range(self.slot, (time, time));
+    }
+
+    fn observe(
+        &mut self,
+        run: &mut Run,
+        column: usize,
+        offset: i64,
+        marks: Option<(usize, &mut Vec<i64>)>,
+        before: &mut Vec<i64>,
+    ) {
+        run.ready(&[column]);
         if offset != 0 {
             let mut moved = run.scratch(Physical::I64);
-            let times = run.column(self.column).fixed::<i64>();
+            let times = run.column(column).fixed::<i64>();
             moved.refill().extend(times.iter().map(|time| time.saturating_add(offset)));
-            run.put(self.column, moved);
+            run.put(column, moved);
         }
-        if self.slot != self.column {
+        if self.slot != column {
             let mut wide = run.scratch(Physical::I64);
-            widen(run.column(self.column), wide.refill());
+            widen(run.column(column), wide.refill());
             run.put(self.slot, wide);
+        }
+        if let Some((marks, _)) = &marks {
+            run.ready(&[*marks]);
         }
         let times = run.column(self.slot).fixed::<i64>();
         let Some(range) = min_max(times) else { return };
-        let behind = self.progress.observe(times, range, before);
+        let behind = match marks {
+            None => self.progress.observe(times, range, before),
+            Some((column, wide)) => {
+                let marks = run.column(column);
+                wide.clear();
+                widen(marks, wide);
+                wide.iter_mut().for_each(|mark| *mark = mark.saturating_add(offset));
+                self.progress.observe_marks(times, range, wide, |row| marks.is_valid(row), before)
+            }
+        };
         run.note_range(self.slot, range);
         if behind {
             let mut marks = run.scratch(Physical::I64);
@@ -272,6 +445,7 @@ impl Clock {
 
     /// The time from the beginning of one round to that of the next: that of the data, and a tick.
     fn round_ticks(&self, columns: &SourceColumns, replaying: &Replaying) -> i64 {
+        let TimeFrom::Columns { time: column, .. } = self.from else { return 0 };
         let mut range: Option<(i64, i64)> = None;
         let mut run = Run::new();
         for field in columns.schema().fields() {
@@ -283,8 +457,8 @@ impl Clock {
                 continue;
             }
             run.begin(columns, 0, batch.num_rows());
-            run.ready(&[self.column]);
-            if let Values::I64(times) = run.column(self.column).values
+            run.ready(&[column]);
+            if let Values::I64(times) = run.column(column).values
                 && let Some((low, high)) = min_max(times)
             {
                 range = Some(range.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
@@ -296,6 +470,7 @@ impl Clock {
 
 fn widen(column: Column<'_>, to: &mut Vec<i64>) {
     match column.values {
+        Values::I64(times) => to.extend_from_slice(times),
         Values::I8(times) => to.extend(times.iter().map(|&time| i64::from(time))),
         Values::I16(times) => to.extend(times.iter().map(|&time| i64::from(time))),
         Values::I32(times) => to.extend(times.iter().map(|&time| i64::from(time))),

@@ -1,29 +1,29 @@
-//! A task: what runs without a pause, from the rows it takes in to the edge it writes to.
+//! A task: what runs without a pause, from the rows it takes in to the edges it writes to.
 //!
-//! A task takes one step at a time: a run, a watermark, a signal, or a piece of output that had no room before.
+//! A task takes one step at a time: a run, a watermark, a signal, or a piece of output that had no room before. Its inputs
+//! come in by *ports*: each has slots of its own, and operators that rows pass first. With several inputs it takes from
+//! any that has something, in turn, so that none waits for another.
 //!
 //! T1. A step that has no room leaves everything as it is, and goes on from there the next time.
-//! T2. Nothing is taken in while output of what came before is still here. What a window has closed leaves before the
+//! T2. Nothing is taken in while output of what came before is still here. What an operator has closed leaves before the
 //!     watermark that closed it.
-//! T3. The end of the input is the last thing that leaves; then the task is done.
+//! T3. The end of all inputs is the last thing that leaves; then the task is done.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use penstock_memory::coordinator::StateAccount;
 use penstock_memory::edge::Next;
-use penstock_memory::{EdgeReader, OpenError, Signal, SlotId};
-use penstock_operators::WindowAggregate;
+use penstock_memory::{EdgeReader, OpenError, Signal};
+use penstock_progress::{Frontier, NEVER};
 use penstock_queue::wake::Wake;
-use penstock_scheduler::Profile;
 
-use super::chain::{Chain, elapsed_ns};
+use super::chain::Chain;
+use super::inputs::Input;
 use super::outlet::{Due, Outlet};
-use super::source::{Poll, Source};
+use super::rejects::Rejects;
+use super::source::{Poll, Quiet};
+use super::stateful::Keyed;
 use crate::error::RunError;
-use crate::query::account::{Operator, Role};
 use crate::query::state::State;
-use crate::share::Lag;
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,89 +40,135 @@ pub(crate) enum Step {
     Done,
 }
 
-/// Where the rows of a task come from.
-pub(super) enum Input {
-    Source(Source),
-    Edge(Inlet),
-}
-
-/// An edge as input: its columns fill the slots.
-pub(super) struct Inlet {
-    pub(super) reader: EdgeReader,
-    pub(super) slots: Vec<SlotId>,
-    /// Rows of the run at hand, which the reader lets go of when they have left the task.
-    pub(super) taken: usize,
-    /// The other end is a shared source.
-    pub(super) shared: Option<SharedInlet>,
-}
-
-/// What a query knows of the shared source that it reads.
-pub(super) struct SharedInlet {
-    pub(super) profile: Arc<Profile>,
-    pub(super) lag: Arc<Lag>,
-}
-
-/// A window, and the operators behind it.
-pub(super) struct Window {
-    pub(super) operator: WindowAggregate,
-    pub(super) profile: Arc<Profile>,
-    pub(super) state: StateAccount,
-    pub(super) tail: Chain,
-    /// Rows that go through the operators behind it at a time.
-    pub(super) rows_per_run: usize,
-    /// When the watermark arrived that has closed what is being emitted.
-    pub(super) due_ns: Option<u64>,
-}
-
 /// A task.
 pub(crate) struct Task {
-    pub(super) input: Input,
-    pub(super) head: Chain,
-    pub(super) window: Option<Box<Window>>,
-    pub(super) outlet: Outlet,
-    /// Whether the end of the input has come.
-    pub(super) ended: bool,
+    /// The inputs, and the port that each comes in by.
+    inputs: Vec<(Input, usize)>,
+    /// How far each input has come.
+    frontier: Frontier,
+    /// The input whose turn it is.
+    turn: usize,
+    /// The input whose rows are at hand.
+    at_hand: usize,
+    ports: Vec<Chain>,
+    keyed: Option<Box<Keyed>>,
+    outlet: Outlet,
+    /// Where rows go that an operator has no answer for, unless the query fails.
+    rejects: Option<Rejects>,
+    /// Whether the end of all inputs has come.
+    ended: bool,
     /// Rows taken in, and when the last of them arrived.
-    pub(super) rows: u64,
-    pub(super) arrived_ns: u64,
+    rows: u64,
+    arrived_ns: u64,
 }
 
 impl Task {
+    pub(super) fn new(
+        inputs: Vec<(Input, usize)>,
+        ports: Vec<Chain>,
+        keyed: Option<Keyed>,
+        outlet: Outlet,
+        rejects: Option<Rejects>,
+    ) -> Self {
+        debug_assert!(keyed.is_some() || ports.len() == 1, "without an operator there is one port");
+        Self {
+            frontier: Frontier::new(inputs.len()),
+            inputs,
+            turn: 0,
+            at_hand: 0,
+            ports,
+            keyed: keyed.map(Box::new),
+            outlet,
+            rejects,
+            ended: false,
+            rows: 0,
+            arrived_ns: 0,
+        }
+    }
+
     /// Does one thing.
     pub(crate) fn step(&mut self, query: &State) -> Result<Step, RunError> {
-        if let Input::Edge(Inlet { shared: Some(shared), .. }) = &self.input
-            && shared.lag.take_request()
-        {
-            self.shed(query);
-        }
-        if self.outlet.is_writing() {
-            return Ok(self.write());
-        }
-        if self.window.as_ref().is_some_and(|window| window.operator.has_closed()) {
-            return self.emit();
-        }
-        if let Some(due_ns) = self.window.as_mut().and_then(|window| window.due_ns.take()) {
-            self.outlet.push_first(Due::Signal(Signal::Results { due_ns }));
-        }
-        if self.outlet.has_due() {
-            return Ok(if self.outlet.send_due() { Step::Worked(0) } else { Step::Blocked });
+        self.shed_if_asked();
+        if let Some(step) = self.finish_output()? {
+            return Ok(step);
         }
         if self.ended {
             return Ok(Step::Done);
         }
-        match &self.input {
-            Input::Source(_) => self.step_source(query),
-            Input::Edge(_) => self.step_edge(query),
+        // Each input once, from the one whose turn it is.
+        let mut waits_until = None;
+        let mut blocked = false;
+        for offset in 0..self.inputs.len() {
+            let input = (self.turn + offset) % self.inputs.len();
+            let step = match &self.inputs[input].0 {
+                Input::Source(_) => self.step_source(input, query)?,
+                Input::Edge(_) => self.step_edge(input, query)?,
+            };
+            match step {
+                Step::Idle => {}
+                Step::Until(ns) => waits_until = Some(waits_until.map_or(ns, |earlier: u64| earlier.min(ns))),
+                Step::Blocked => blocked = true,
+                Step::Worked(_) | Step::Done => {
+                    self.turn = (input + 1) % self.inputs.len();
+                    return Ok(step);
+                }
+            }
         }
+        if blocked {
+            return Ok(Step::Blocked);
+        }
+        if let Some(closes_ns) = self.keyed.as_ref().and_then(|keyed| keyed.closes_ns()) {
+            if query.clock.now_ns() >= closes_ns {
+                self.close();
+                return Ok(Step::Worked(0));
+            }
+            waits_until = Some(waits_until.map_or(closes_ns, |earlier| earlier.min(closes_ns)));
+        }
+        Ok(waits_until.map_or(Step::Idle, Step::Until))
+    }
+
+    /// Closes windows by the clock.
+    fn close(&mut self) {
+        if let Some(watermark) = self.keyed.as_mut().and_then(|keyed| keyed.close()) {
+            self.outlet.push(Due::Watermark(watermark));
+        }
+    }
+
+    /// Goes on with what has begun to leave (T2); `None` when nothing is left of it.
+    fn finish_output(&mut self) -> Result<Option<Step>, RunError> {
+        if let Some(rejects) = self.rejects.as_mut().filter(|rejects| rejects.is_waiting()) {
+            return Ok(Some(if rejects.hand_out() { Step::Worked(0) } else { Step::Blocked }));
+        }
+        if self.outlet.is_writing() {
+            return Ok(Some(self.write()));
+        }
+        if let Some(keyed) = &mut self.keyed {
+            if keyed.is_writing_late() {
+                return Ok(Some(if keyed.write_late() { Step::Worked(0) } else { Step::Blocked }));
+            }
+            if keyed.has_output() {
+                return self.emit().map(Some);
+            }
+            if let Some(due_ns) = keyed.take_due() {
+                self.outlet.push_first(Due::Signal(Signal::Results { due_ns }));
+            }
+            if !keyed.send_late_due() {
+                return Ok(Some(Step::Blocked));
+            }
+        }
+        if self.outlet.has_due() {
+            return Ok(Some(if self.outlet.send_due() { Step::Worked(0) } else { Step::Blocked }));
+        }
+        Ok(None)
     }
 
     /// Lets rows leave; when all have left, lets go of the run they came from.
     fn write(&mut self) -> Step {
-        let run = self.window.as_ref().map_or(&self.head.run, |window| &window.tail.run);
+        let run = self.keyed.as_ref().map_or(&self.ports[0].run, |keyed| keyed.results());
         if !self.outlet.write(run) {
             return Step::Blocked;
         }
-        if self.window.is_none() {
+        if self.keyed.is_none() {
             self.release();
         }
         Step::Worked(0)
@@ -130,74 +176,100 @@ impl Task {
 
     /// Lets go of the rows of the run, which the task is done with.
     fn release(&mut self) {
-        if let Input::Edge(inlet) = &mut self.input {
-            self.head.run.close();
-            inlet.reader.advance(std::mem::take(&mut inlet.taken));
+        let (input, port) = &mut self.inputs[self.at_hand];
+        if let Input::Edge(inlet) = input {
+            self.ports[*port].run.close();
+            inlet.release();
         }
     }
 
-    /// Passes the run at hand on: to the window, or out.
-    fn process(&mut self, query: &State) -> Result<(), RunError> {
-        self.head.process()?;
-        match &mut self.window {
-            Some(window) => {
-                window.consume(&mut self.head, query)?;
+    /// Passes the run at hand on: to the operator, or out.
+    fn process(&mut self, input: usize, query: &State) -> Result<(), RunError> {
+        let port = self.inputs[input].1;
+        self.at_hand = input;
+        let chain = &mut self.ports[port];
+        chain.process(self.rejects.as_mut())?;
+        match &mut self.keyed {
+            Some(keyed) => {
+                keyed.consume(port, &mut chain.run, &query.clock)?;
                 self.release();
             }
             None => {
-                self.outlet.begin(&mut self.head.run);
+                self.outlet.begin(&mut chain.run);
                 self.write();
             }
         }
         Ok(())
     }
 
+    /// Event time has come so far.
     fn advance(&mut self, watermark: i64) {
-        if let Some(window) = &mut self.window {
-            window.operator.advance(watermark);
-            if window.operator.has_closed() {
-                window.due_ns.get_or_insert(self.arrived_ns);
+        let behind = match &mut self.keyed {
+            Some(keyed) => keyed.advance(watermark, self.arrived_ns),
+            None => watermark,
+        };
+        if behind > NEVER {
+            self.outlet.push(Due::Watermark(behind));
+        }
+    }
+
+    /// An input has ended; with the last one the task comes to its end.
+    fn end(&mut self, input: usize) {
+        if let Some(watermark) = self.frontier.end(input) {
+            self.advance(watermark);
+        }
+        if self.frontier.has_ended() {
+            if let Some(keyed) = &mut self.keyed {
+                keyed.finish();
             }
+            self.outlet.push(Due::Signal(Signal::End));
+            self.ended = true;
+        } else {
+            self.rest();
         }
-        self.outlet.push(Due::Watermark(watermark));
     }
 
-    fn end(&mut self) {
-        if let Some(window) = &mut self.window {
-            window.operator.finish();
+    /// Says so if nothing is to be waited for.
+    fn rest(&mut self) {
+        if self.frontier.is_idle() {
+            self.outlet.push(Due::Signal(Signal::Idle));
         }
-        self.outlet.push(Due::Signal(Signal::End));
-        self.ended = true;
     }
 
-    fn step_source(&mut self, query: &State) -> Result<Step, RunError> {
-        let Input::Source(source) = &mut self.input else { unreachable!("the caller looked") };
-        match source.poll(&mut self.head.run, query)? {
+    fn step_source(&mut self, input: usize, query: &State) -> Result<Step, RunError> {
+        let (Input::Source(source), port) = &mut self.inputs[input] else {
+            unreachable!("the caller looked")
+        };
+        let run = &mut self.ports[*port].run;
+        match source.poll(run, query)? {
             Poll::Rows => {}
-            Poll::Nothing => return Ok(Step::Idle),
+            Poll::Nothing => return Ok(self.quiet(input, query)),
             Poll::Until(ns) => return Ok(Step::Until(ns)),
             Poll::Ended => {
-                self.head.run.close();
-                self.end();
+                run.close();
+                self.end(input);
                 return Ok(Step::Worked(0));
             }
         }
-        // Rows that go into a window need no room.
-        let limit = if self.window.is_some() { usize::MAX } else { self.outlet.room() };
+        // Rows that go into an operator with state need no room.
+        let limit = if self.keyed.is_some() { usize::MAX } else { self.outlet.room() };
         if limit == 0 {
             return Ok(Step::Blocked);
         }
-        let rows = source.next_run(&mut self.head.run, limit)?;
+        let rows = source.next_run(run, limit, &query.clock)?;
         let watermark = source.watermark();
         let (arrival, marker) = source.marks();
         self.arrived_ns = source.arrived_ns();
+        self.frontier.wake(input);
         self.rows += rows as u64;
-        self.process(query)?;
+        self.process(input, query)?;
         // The mark stands before the watermark: whoever meets that knows when it arrived.
         if let Some(arrival) = arrival {
             self.outlet.push(Due::Signal(arrival));
         }
-        if watermark > penstock_progress::NEVER {
+        if watermark > NEVER
+            && let Some(watermark) = self.frontier.advance(input, watermark)
+        {
             self.advance(watermark);
         }
         if let Some(marker) = marker {
@@ -206,58 +278,102 @@ impl Task {
         Ok(Step::Worked(rows))
     }
 
-    fn step_edge(&mut self, query: &State) -> Result<Step, RunError> {
-        let Input::Edge(inlet) = &mut self.input else { unreachable!("the caller looked") };
-        if inlet.shared.is_some() && query.is_draining() {
-            self.end();
+    /// A source has no rows: event time may go on by the clock, or without it.
+    fn quiet(&mut self, input: usize, query: &State) -> Step {
+        let (Input::Source(source), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
+        let watermark = match source.quiet(&query.clock) {
+            Quiet::Nothing => return Step::Idle,
+            Quiet::Until(ns) => return Step::Until(ns),
+            Quiet::Watermark(watermark) => self.frontier.advance(input, watermark),
+            Quiet::Rest => {
+                let risen = self.frontier.rest(input);
+                self.rest();
+                risen
+            }
+        };
+        if let Some(watermark) = watermark {
+            self.advance(watermark);
+        }
+        Step::Worked(0)
+    }
+
+    fn step_edge(&mut self, input: usize, query: &State) -> Result<Step, RunError> {
+        let (Input::Edge(inlet), port) = &mut self.inputs[input] else { unreachable!("the caller looked") };
+        if inlet.shared.is_some() && query.is_draining() && !self.frontier.has_input_ended(input) {
+            self.end(input);
             return Ok(Step::Worked(0));
         }
-        let watermark = inlet.reader.watermark();
+        let watermark = inlet.watermark();
         match inlet.reader.peek(usize::MAX) {
             Next::Rows(mut rows) => {
-                if self.window.is_none() {
+                if self.keyed.is_none() {
                     match self.outlet.room() {
                         0 => return Ok(Step::Blocked),
                         room => rows.truncate(room),
                     }
                 }
                 let count = rows.len();
+                let run = &mut self.ports[*port].run;
                 inlet.taken = count;
-                rows.begin(&mut self.head.run, &inlet.slots);
-                self.head.run.note_watermark(watermark);
+                rows.begin(run, &inlet.slots);
+                run.note_watermark(watermark);
                 if let Some(shared) = &inlet.shared {
                     shared.profile.record(count, count, 0);
                 }
+                self.frontier.wake(input);
                 self.rows += count as u64;
-                self.process(query)?;
+                self.process(input, query)?;
                 return Ok(Step::Worked(count));
             }
             Next::Watermark(watermark) => {
                 inlet.reader.pass();
-                self.advance(watermark);
+                if let Some(watermark) = self.frontier.advance(input, watermark) {
+                    self.advance(watermark);
+                }
             }
             Next::Signal(signal) => {
                 inlet.reader.pass();
-                if let Signal::Arrival { at_ns, .. } = signal {
-                    self.arrived_ns = at_ns;
-                }
                 match signal {
-                    Signal::End => self.end(),
-                    signal => self.outlet.push(Due::Signal(signal)),
+                    Signal::Judge { watermark } => inlet.judge = Some(watermark),
+                    Signal::Idle => {
+                        if let Some(watermark) = self.frontier.rest(input) {
+                            self.advance(watermark);
+                        }
+                        self.rest();
+                    }
+                    Signal::End => self.end(input),
+                    Signal::Arrival { at_ns, .. } => {
+                        self.arrived_ns = at_ns;
+                        self.outlet.push(Due::Signal(signal));
+                    }
+                    Signal::Marker { .. } | Signal::Results { .. } => self.outlet.push(Due::Signal(signal)),
                 }
             }
             Next::Nothing => return Ok(Step::Idle),
             // A writer that left without an end has failed, or was stopped.
-            Next::Closed if inlet.shared.is_some() => return Err(RunError::SourceEnded),
+            Next::Closed if inlet.shared.is_some() && !self.frontier.has_input_ended(input) => {
+                return Err(RunError::SourceEnded);
+            }
             Next::Closed => return Ok(Step::Idle),
         }
         Ok(Step::Worked(0))
     }
 
+    fn shed_if_asked(&mut self) {
+        for input in 0..self.inputs.len() {
+            if let Input::Edge(inlet) = &self.inputs[input].0
+                && let Some(shared) = &inlet.shared
+                && shared.lag.take_request()
+            {
+                self.shed(input);
+            }
+        }
+    }
+
     /// Skips the rows that wait, because the source would have to wait for them. Those at hand are kept.
-    fn shed(&mut self, query: &State) {
-        let Input::Edge(inlet) = &mut self.input else { unreachable!("the caller looked") };
-        inlet.reader.advance(std::mem::take(&mut inlet.taken));
+    fn shed(&mut self, input: usize) {
+        let (Input::Edge(inlet), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
+        inlet.release();
         let (mut rows, mut watermark, mut ended) = (0, None, false);
         loop {
             match inlet.reader.peek(usize::MAX) {
@@ -270,29 +386,32 @@ impl Task {
                 Next::Watermark(found) => watermark = Some(found),
                 Next::Signal(Signal::Arrival { at_ns, .. }) => self.arrived_ns = at_ns,
                 Next::Signal(Signal::End) => ended = true,
-                Next::Signal(Signal::Marker { .. } | Signal::Results { .. }) => {}
+                Next::Signal(Signal::Judge { watermark }) => inlet.judge = Some(watermark),
+                Next::Signal(Signal::Marker { .. } | Signal::Results { .. } | Signal::Idle) => {}
                 Next::Nothing | Next::Closed => break,
             }
             inlet.reader.pass();
         }
-        query.account.shed.add(rows);
-        if let Some(watermark) = watermark {
+        if let Some(shared) = &inlet.shared {
+            shared.counts.shed.add(rows);
+        }
+        if let Some(watermark) = watermark.and_then(|watermark| self.frontier.advance(input, watermark)) {
             self.advance(watermark);
         }
         if ended {
-            self.end();
+            self.end(input);
         }
     }
 
-    /// Lets rows of closed windows leave, as many as there is room for.
+    /// Lets results leave, as many as there is room for.
     fn emit(&mut self) -> Result<Step, RunError> {
         let room = self.outlet.room();
         if room == 0 {
             return Ok(Step::Blocked);
         }
-        let window = self.window.as_mut().expect("only a window emits");
-        let rows = window.emit(room)?;
-        self.outlet.begin(&mut window.tail.run);
+        let keyed = self.keyed.as_mut().expect("only an operator with state emits");
+        let rows = keyed.emit(room, self.rejects.as_mut())?;
+        self.outlet.begin(keyed.results_mut());
         self.write();
         Ok(Step::Worked(rows))
     }
@@ -301,12 +420,15 @@ impl Task {
     pub(crate) fn is_unfinished(&self) -> bool {
         self.outlet.is_writing()
             || self.outlet.has_due()
-            || self.window.as_ref().is_some_and(|window| window.operator.has_closed())
+            || self.rejects.as_ref().is_some_and(Rejects::is_waiting)
+            || self.keyed.as_ref().is_some_and(|keyed| keyed.has_output() || keyed.is_writing_late())
     }
 
     /// Whether it waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.outlet.is_blocked()
+            || self.rejects.as_ref().is_some_and(Rejects::is_waiting)
+            || self.keyed.as_ref().is_some_and(|keyed| keyed.is_late_blocked())
     }
 
     /// Time that it had output and no room for it.
@@ -332,72 +454,5 @@ impl Task {
     /// Whether it waits for memory that is under way.
     pub(crate) fn is_waiting_for_memory(&self) -> bool {
         self.outlet.is_waiting_for_memory()
-    }
-
-    /// Its operators, for the account of the query; those behind a window count differently.
-    pub(super) fn operators(&self, behind_window: bool) -> Vec<Operator> {
-        let named = |name: &str, role, profile: &Arc<Profile>| Operator {
-            name: name.to_owned(),
-            role,
-            profile: Arc::clone(profile),
-        };
-        let mut operators = Vec::new();
-        match &self.input {
-            Input::Source(source) => operators.push(named("stream", Role::Source, &source.profile)),
-            Input::Edge(Inlet { shared: Some(shared), .. }) => {
-                operators.push(named("stream", Role::Source, &shared.profile))
-            }
-            Input::Edge(_) => {}
-        }
-        operators.extend(self.head.operators(if behind_window { Role::Tail } else { Role::Stage }));
-        if let Some(window) = &self.window {
-            operators.push(named("window", Role::Window, &window.profile));
-            operators.extend(window.tail.operators(Role::Tail));
-        }
-        operators
-    }
-
-    pub(super) fn has_window(&self) -> bool {
-        self.window.is_some()
-    }
-}
-
-impl Window {
-    fn consume(&mut self, head: &mut Chain, query: &State) -> Result<(), RunError> {
-        let rows = head.run.len();
-        if rows == 0 {
-            return Ok(());
-        }
-        let started = Instant::now();
-        self.operator.consume(&mut head.run);
-        self.profile.record(rows, 0, elapsed_ns(started));
-        let late = self.operator.late();
-        if let Some(by) = late.by {
-            query.account.late_by.set(by);
-            query.account.late.set(late.rows);
-        }
-        self.charge()
-    }
-
-    /// Charges the budget for the state. Never makes it wait: without input no window would ever close.
-    fn charge(&mut self) -> Result<(), RunError> {
-        let bytes = self.operator.bytes();
-        self.state.set(bytes).map_err(|limit| RunError::MemoryLimit {
-            operator: "window".to_owned(),
-            bytes,
-            limit,
-        })
-    }
-
-    fn emit(&mut self, room: usize) -> Result<usize, RunError> {
-        let started = Instant::now();
-        let rows = self
-            .operator
-            .emit(&mut self.tail.run, room.min(self.rows_per_run))
-            .map_err(|error| RunError::Compute { operator: "window".to_owned(), error })?;
-        self.profile.emitted(rows, elapsed_ns(started));
-        self.charge()?;
-        self.tail.process()?;
-        Ok(rows)
     }
 }

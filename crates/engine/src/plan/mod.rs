@@ -1,45 +1,50 @@
-//! A pipeline as it was written: a list of steps, each checked when it is added.
+//! A pipeline as it was written: steps that read each other, each checked when it is added.
 //!
 //! P1. A plan that exists can run: names, types, durations and tables were checked by the builder.
 //! P2. Plans do not change. Every method gives a new plan that shares its steps with the old one.
+//!
+//! - [`node`]: steps and how they hang together
+//! - [`windows`]: windows, joins and what else brings rows together by time
+//! - [`outputs`]: several plans that run as one
+//! - `explain`, `json`: in words, and to be stored
 
 mod explain;
 mod json;
+pub mod node;
+pub mod outputs;
 mod step;
 mod table;
+mod windows;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use penstock_expr::{Expr, Expression, Scope, compile};
 use penstock_memory::Physical;
 use penstock_memory::batch::decoded;
 use penstock_operators::LookupKind;
-use penstock_operators::aggregates::AccumulatorFactory;
-use penstock_progress::Tumbling;
 use penstock_types::{PlanError, Span, Tick, TypeName};
 
-pub use json::lookup_kind;
-pub use step::{Aggregate, Step};
+pub use json::{join_kind, lookup_kind};
+pub use node::{EventTime, Graph, Node};
+pub use outputs::Outputs;
+pub use step::{
+    Aggregate, Arrival, CoGroupStep, JoinStep, STREAM, Step, StreamStep, TopKStep, WindowKind, WindowStep,
+};
 pub use table::TableStep;
-
-/// Names of the bounds of a window in its results.
-pub const WINDOW_BOUNDS: [&str; 2] = ["window_start", "window_end"];
+pub use windows::{CORRECTION, RANK, WINDOW_BOUNDS, WindowSpan};
 
 /// An immutable pipeline.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    steps: Vec<Arc<Step>>,
-    /// The columns behind each step.
-    schemas: Vec<SchemaRef>,
-    time: Option<String>,
+    root: Arc<Node>,
 }
 
 impl PartialEq for Plan {
     fn eq(&self, other: &Self) -> bool {
-        self.steps == other.steps
+        Arc::ptr_eq(&self.root, &other.root) || self.graph().is_same(&other.graph())
     }
 }
 
@@ -92,98 +97,130 @@ impl Plan {
     /// A stream of rows with that schema. Event time is in the column `time`, and rows arrive at most
     /// `delay` behind the latest one.
     pub fn stream(schema: &Schema, time: Option<&str>, delay: Span) -> Result<Self, PlanError> {
+        Self::named_stream(None, schema, time, delay)
+    }
+
+    /// The same, where data for it is known by its name.
+    pub fn named_stream(
+        name: Option<&str>,
+        schema: &Schema,
+        time: Option<&str>,
+        delay: Span,
+    ) -> Result<Self, PlanError> {
+        Self::declare(schema, StreamOptions { name, time, delay: Some(delay), ..StreamOptions::default() })
+    }
+
+    /// A stream of rows with that schema.
+    pub fn declare(schema: &Schema, options: StreamOptions<'_>) -> Result<Self, PlanError> {
+        let StreamOptions { name, time, delay, arrival, watermark, idle_after } = options;
         let fields = schema.fields();
         fields.iter().try_for_each(|field| check_supported(field))?;
         check_unique(fields.iter().map(|field| field.name().as_str()), "give one of them another name")?;
-        let mut ticks = 0;
-        if let Some(name) = time {
-            let tick = tick_of(schema, name)?;
-            ticks = delay.ticks(tick)?;
+        if idle_after.is_some() && time.is_none() {
+            return Err(PlanError::MissingTime(
+                "idle_after= says when nobody waits for the stream, but without time=\"...\" nobody does"
+                    .to_owned(),
+            ));
+        }
+        if name.is_some_and(str::is_empty) {
+            return Err(PlanError::Invalid("the name of a stream cannot be empty".to_owned()));
+        }
+        let mut downstream: Vec<Field> = fields
+            .iter()
+            .map(|field| Field::new(field.name(), decoded(field.data_type()).clone(), field.is_nullable()))
+            .collect();
+        if let (Some(_), Some(column)) = (arrival, time) {
+            if schema.fields().find(column).is_some() {
+                return Err(PlanError::Invalid(format!(
+                    "the column \"{column}\" is in the data already: name the time of arrival otherwise"
+                )));
+            }
+            downstream.push(Field::new(
+                column,
+                DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+                false,
+            ));
+        }
+        let downstream = Schema::new(downstream);
+        let (mut ticks, mut event_time) = (0, None);
+        if let Some(column) = time {
+            let tick = tick_of(&downstream, column)?;
+            ticks = delay.unwrap_or(Span::Ticks(0)).ticks(tick)?;
             if ticks < 0 {
                 return Err(PlanError::Duration {
                     text: ticks.to_string(),
                     reason: "a delay cannot be negative".to_owned(),
                 });
             }
+            event_time = Some(EventTime { column: column.to_owned(), tick, is_end: false });
         }
-        let plain = |field: &Arc<Field>| {
-            Field::new(field.name(), decoded(field.data_type()).clone(), field.is_nullable())
-        };
+        let watermark = watermark.map(|name| check_watermark(&downstream, time, name)).transpose()?;
         let declared: Vec<Field> = fields
             .iter()
             .map(|field| Field::new(field.name(), field.data_type().clone(), field.is_nullable()))
             .collect();
-        let downstream: Vec<Field> = fields.iter().map(plain).collect();
-        Ok(Self {
-            steps: vec![Arc::new(Step::Stream {
-                schema: Arc::new(Schema::new(declared)),
-                time: time.map(str::to_owned),
-                delay: ticks,
-            })],
-            schemas: vec![Arc::new(Schema::new(downstream))],
+        let step = Step::Stream(StreamStep {
+            name: name.map(str::to_owned),
+            schema: Arc::new(Schema::new(declared)),
             time: time.map(str::to_owned),
-        })
+            delay: ticks,
+            arrival,
+            watermark,
+            idle_after_ns: idle_after.map(|span| clock_ns(span, "idle_after")).transpose()?,
+        });
+        Ok(Self { root: Node::new(step, Vec::new(), Arc::new(downstream), event_time) })
+    }
+
+    /// The last step.
+    pub fn root(&self) -> &Arc<Node> {
+        &self.root
+    }
+
+    /// All steps.
+    pub fn graph(&self) -> Graph {
+        Graph::of([&self.root]).expect("streams were checked when they came together")
     }
 
     /// The columns that come out.
     pub fn schema(&self) -> &SchemaRef {
-        self.schemas.last().expect("a plan has a step")
+        self.root.schema()
     }
 
     /// The time column, when event time is still known.
     pub fn time(&self) -> Option<&str> {
-        self.time.as_deref()
+        self.root.time().map(|time| time.column.as_str())
     }
 
-    /// The steps, the stream first.
-    pub fn steps(&self) -> &[Arc<Step>] {
-        &self.steps
+    /// The names of its streams, in the order in which they were written.
+    pub fn streams(&self) -> Vec<String> {
+        let graph = self.graph();
+        graph.nodes().iter().filter_map(|node| node.step().stream_name().map(str::to_owned)).collect()
     }
 
-    /// The unit of event time.
-    pub(crate) fn tick(&self) -> Option<Tick> {
-        self.steps.first().and_then(|step| match &**step {
-            Step::Stream { schema, time: Some(time), .. } => tick_of(schema, time).ok(),
+    /// The stream, when nothing else follows.
+    pub fn as_stream(&self) -> Option<&StreamStep> {
+        match self.root.step() {
+            Step::Stream(stream) => Some(stream),
             _ => None,
-        })
+        }
     }
 
-    /// What the stream was declared with: its columns, its time column and the delay in ticks.
-    pub(crate) fn declared(&self) -> (&SchemaRef, Option<&str>, i64) {
-        let Some(Step::Stream { schema, time, delay }) = self.steps.first().map(|step| &**step) else {
-            unreachable!("a plan starts with a stream")
-        };
-        (schema, time.as_deref(), *delay)
-    }
-
-    /// The plan as far as its declaration: a stream that does nothing else.
-    pub fn declaration(&self) -> Self {
-        let (_, time, _) = self.declared();
-        let time = time.map(str::to_owned);
-        Self { steps: self.steps[..1].to_vec(), schemas: self.schemas[..1].to_vec(), time }
-    }
-
-    /// The declared time column and its type.
-    pub(crate) fn source_time(&self) -> Option<(&str, &DataType)> {
-        let (schema, time, _) = self.declared();
-        let (_, field) = schema.fields().find(time?)?;
-        Some((field.name(), field.data_type()))
-    }
-
-    /// The columns behind each step.
-    pub(crate) fn schemas(&self) -> &[SchemaRef] {
-        &self.schemas
+    /// The plan as far as the declaration of its one stream; `None` when it has several.
+    pub fn declaration(&self) -> Option<Self> {
+        let graph = self.graph();
+        let mut streams = graph.nodes().iter().filter(|node| node.step().stream_name().is_some());
+        match (streams.next(), streams.next()) {
+            (Some(stream), None) => Some(Self { root: Arc::clone(stream) }),
+            _ => None,
+        }
     }
 
     fn check(&self, expr: &Expr) -> Result<Expression, PlanError> {
         check_expr(self.schema(), expr)
     }
 
-    fn then(&self, step: Step, schema: Vec<Field>, time: Option<String>) -> Self {
-        let (mut steps, mut schemas) = (self.steps.clone(), self.schemas.clone());
-        steps.push(Arc::new(step));
-        schemas.push(Arc::new(Schema::new(schema)));
-        Self { steps, schemas, time }
+    fn then(&self, step: Step, schema: Vec<Field>, time: Option<EventTime>) -> Self {
+        Self { root: Node::new(step, vec![Arc::clone(&self.root)], Arc::new(Schema::new(schema)), time) }
     }
 
     fn fields(&self) -> Vec<Field> {
@@ -202,7 +239,7 @@ impl Plan {
                 ),
             ));
         }
-        Ok(self.then(Step::Filter(predicate), self.fields(), self.time.clone()))
+        Ok(self.then(Step::Filter(predicate), self.fields(), self.root.time().cloned()))
     }
 
     /// Keeps only these columns.
@@ -218,10 +255,10 @@ impl Plan {
             fields.iter().map(|field| field.name().as_str()),
             "rename one of them with .alias(\"...\")",
         )?;
-        let time = self
-            .time
-            .as_deref()
-            .and_then(|time| exprs.iter().find(|expr| expr.as_column() == Some(time)).map(Expr::output_name));
+        let time = self.root.time().and_then(|time| {
+            let kept = exprs.iter().find(|expr| expr.as_column() == Some(&time.column))?;
+            Some(EventTime { column: kept.output_name(), ..time.clone() })
+        });
         Ok(self.then(Step::Select(exprs), fields, time))
     }
 
@@ -232,7 +269,7 @@ impl Plan {
         check_unique(names.iter().map(String::as_str), "rename one of them with .alias(\"...\")")?;
         for (expr, name) in exprs.iter().zip(&names) {
             let field = field_of(name.clone(), &self.check(expr)?);
-            if self.time.as_deref() == Some(name) && expr.as_column() != Some(name) {
+            if self.time() == Some(name) && expr.as_column() != Some(name) {
                 return Err(PlanError::Invalid(format!(
                     "\"{name}\" is the time column and cannot be replaced: lateness was decided by it; give the new column another name"
                 )));
@@ -242,12 +279,23 @@ impl Plan {
                 None => fields.push(field),
             }
         }
-        Ok(self.then(Step::WithColumns(exprs), fields, self.time.clone()))
+        Ok(self.then(Step::WithColumns(exprs), fields, self.root.time().cloned()))
     }
 
     /// Joins each row with the row of `table` that has the same key.
     pub fn lookup(&self, table: &RecordBatch, on: Vec<String>, kind: LookupKind) -> Result<Self, PlanError> {
-        let table = TableStep::new(table, on, kind, self.schema())?;
+        self.named_lookup(table, on, kind, None)
+    }
+
+    /// The same, where the table can be replaced by its name while the query runs.
+    pub fn named_lookup(
+        &self,
+        table: &RecordBatch,
+        on: Vec<String>,
+        kind: LookupKind,
+        name: Option<String>,
+    ) -> Result<Self, PlanError> {
+        let table = TableStep::new(table, on, kind, self.schema())?.named(name);
         let mut fields = self.fields();
         for field in table.added() {
             if fields.iter().any(|existing| existing.name() == field.name()) {
@@ -259,99 +307,134 @@ impl Plan {
             let nullable = field.is_nullable() || kind == LookupKind::Left;
             fields.push(Field::new(field.name(), field.data_type().clone(), nullable));
         }
-        Ok(self.then(Step::Lookup(table), fields, self.time.clone()))
+        Ok(self.then(Step::Lookup(table), fields, self.root.time().cloned()))
     }
 
-    /// Checks the window part of [`Plan::tumbling`]: the size in ticks, and the keys.
-    pub fn check_window(&self, size: Span, by: &[Expr]) -> Result<(i64, Vec<Field>), PlanError> {
-        let Some(tick) = self.time.as_ref().and_then(|_| self.tick()) else {
-            return Err(PlanError::MissingTime(self.why_no_time()));
+    /// The rows of all of these, as they come. They have the same columns.
+    pub fn union(plans: &[Self]) -> Result<Self, PlanError> {
+        let [first, others @ ..] = plans else {
+            return Err(PlanError::Invalid("union() needs at least one stream".to_owned()));
         };
-        let ticks = size.ticks(tick)?;
-        if Tumbling::new(ticks).is_none() {
-            return Err(PlanError::Duration {
-                text: tick.describe(i128::from(ticks)),
-                reason: "the size of a window must be positive".to_owned(),
-            });
-        }
-        let keys = by
-            .iter()
-            .map(|expr| Ok(field_of(expr.output_name(), &self.check(expr)?)))
-            .collect::<Result<Vec<_>, PlanError>>()?;
-        Ok((ticks, keys))
-    }
-
-    fn why_no_time(&self) -> String {
-        let declared = self.steps.first().and_then(|step| match &**step {
-            Step::Stream { time, .. } => time.as_deref(),
-            _ => None,
-        });
-        match declared {
-            None => {
-                let candidates: Vec<&str> = self
-                    .schema()
-                    .fields()
-                    .iter()
-                    .filter(|field| {
-                        matches!(
-                            field.data_type(),
-                            DataType::Timestamp(..) | DataType::Date32 | DataType::Date64
-                        )
-                    })
-                    .map(|field| field.name().as_str())
-                    .collect();
-                let hint = if candidates.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (it could be: {})", candidates.join(", "))
+        let mut fields = first.fields();
+        for (number, other) in others.iter().enumerate() {
+            check_alike(&fields, &other.fields(), number + 2)?;
+            if first.root.time() != other.root.time() {
+                let say = |plan: &Self| match plan.root.time() {
+                    Some(time) if time.is_end => format!("the windows of \"{}\"", time.column),
+                    Some(time) => format!("\"{}\"", time.column),
+                    None => "no time column".to_owned(),
                 };
-                format!(
-                    "a window needs event time, and this stream has no time column; name it: ps.stream(schema, time=\"...\"){hint}"
-                )
+                return Err(PlanError::Invalid(format!(
+                    "a union needs one event time: the first stream has {}, stream {} has {}",
+                    say(first),
+                    number + 2,
+                    say(other)
+                )));
             }
-            Some(time) if self.steps.iter().any(|step| matches!(&**step, Step::Tumbling { .. })) => format!(
-                "the result of a window has no time column (\"{time}\" went into the first window), and a window over windows is not supported yet"
-            ),
-            Some(time) => {
-                format!("select() dropped the time column \"{time}\"; keep it to use a window behind it")
+            for (field, other) in fields.iter_mut().zip(other.schema().fields()) {
+                if other.is_nullable() && !field.is_nullable() {
+                    *field = field.clone().with_nullable(true);
+                }
             }
         }
+        let inputs: Vec<Arc<Node>> = plans.iter().map(|plan| Arc::clone(&plan.root)).collect();
+        Graph::of(&inputs)?;
+        let time = first.root.time().cloned();
+        Ok(Self { root: Node::new(Step::Union, inputs, Arc::new(Schema::new(fields)), time) })
     }
+}
 
-    /// Aggregates per key in tumbling windows.
-    pub fn tumbling(&self, size: Span, by: Vec<Expr>, aggregates: Vec<Aggregate>) -> Result<Self, PlanError> {
-        let (size, keys) = self.check_window(size, &by)?;
-        if aggregates.is_empty() {
-            return Err(PlanError::Invalid("agg() needs at least one aggregate, such as count()".to_owned()));
-        }
-        let time = self.time.as_deref().expect("check_window found it");
-        let time_type =
-            self.schema().field_with_name(time).expect("the time column is in the schema").data_type();
-        let bound_type =
-            if matches!(Tick::of(time_type), Some(Tick::Plain)) { &DataType::Int64 } else { time_type };
-        let mut fields: Vec<Field> =
-            WINDOW_BOUNDS.iter().map(|name| Field::new(*name, bound_type.clone(), false)).collect();
-        fields.extend(keys);
-        for aggregate in &aggregates {
-            let input = aggregate.input.as_ref().map(|expr| self.check(expr)).transpose()?;
-            let data_type = input.as_ref().map(|input| input.data_type.clone());
-            let factory = AccumulatorFactory::new(aggregate.kind, data_type, aggregate.to_string())?;
-            let counts = aggregate.kind == penstock_operators::aggregates::AggregateKind::Count;
-            let nullable = !counts && input.is_none_or(|input| input.nullable);
-            fields.push(Field::new(aggregate.output_name(), factory.output().clone(), nullable));
-        }
-        check_unique(
-            fields.iter().map(|field| field.name().as_str()),
-            "rename the key or the aggregate with .alias(\"...\"), or as a keyword: agg(name=...)",
-        )?;
-        Ok(self.then(Step::Tumbling { size, by, aggregates }, fields, None))
+/// Refuses streams whose columns are not those of the first.
+fn check_alike(wanted: &[Field], found: &[Field], number: usize) -> Result<(), PlanError> {
+    let names = |fields: &[Field]| {
+        fields.iter().map(|field| format!("\"{}\"", field.name())).collect::<Vec<_>>().join(", ")
+    };
+    if names(wanted) != names(found) {
+        return Err(PlanError::Invalid(format!(
+            "a union needs the same columns in the same order: the first stream has {}, stream {number} has {}; bring them into line with select()",
+            names(wanted),
+            names(found)
+        )));
     }
+    for (wanted, found) in wanted.iter().zip(found) {
+        if wanted.data_type() != found.data_type() {
+            return Err(PlanError::mismatch(
+                format!("column \"{}\" of a union", wanted.name()),
+                format!(
+                    "it is {} in the first stream and {} in stream {number}",
+                    TypeName(wanted.data_type()),
+                    TypeName(found.data_type())
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks an expression against a schema.
 pub(crate) fn check_expr(schema: &Schema, expr: &Expr) -> Result<Expression, PlanError> {
     let slots: Vec<usize> = (0..schema.fields().len()).collect();
     compile(expr, Scope { schema, slots: &slots })
+}
+
+/// How a stream is declared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamOptions<'a> {
+    /// What data for it is known by.
+    pub name: Option<&'a str>,
+    /// The column that holds event time.
+    pub time: Option<&'a str>,
+    /// How far the watermark stays behind the largest time.
+    pub delay: Option<Span>,
+    /// When rows arrive is their time: the time column is added.
+    pub arrival: Option<Arrival>,
+    /// The column that watermarks are taken from.
+    pub watermark: Option<&'a str>,
+    /// Nobody waits for the stream once it has been silent for so long.
+    pub idle_after: Option<Span>,
+}
+
+/// A duration by the clock, in nanoseconds.
+fn clock_ns(span: Span, what: &str) -> Result<u64, PlanError> {
+    let wrong = |text: String, reason: &str| PlanError::Duration { text, reason: format!("{what} {reason}") };
+    match span {
+        Span::Nanos(ns) => match u64::try_from(ns) {
+            Ok(ns) if ns > 0 => Ok(ns),
+            _ => Err(wrong(Tick::Nanosecond.describe(ns), "must be positive, and less than 500 years")),
+        },
+        Span::Ticks(ticks) => {
+            Err(wrong(ticks.to_string(), "goes by the clock: write it with a unit, such as \"5s\""))
+        }
+    }
+}
+
+/// The column that watermarks are taken from: of the type of the time column.
+fn check_watermark(schema: &Schema, time: Option<&str>, name: &str) -> Result<String, PlanError> {
+    let Some(time) = time else {
+        return Err(PlanError::MissingTime(format!(
+            "watermark=\"{name}\" says how far event time has come, but no column says what that is: add time=\"...\""
+        )));
+    };
+    let field = |name: &str| {
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        schema
+            .fields()
+            .find(name)
+            .map(|(_, field)| field)
+            .ok_or_else(|| PlanError::unknown_column(name, names))
+    };
+    let (marks, times) = (field(name)?, field(time)?);
+    if marks.data_type() != times.data_type() {
+        return Err(PlanError::mismatch(
+            format!("watermark=\"{name}\""),
+            format!(
+                "watermarks are of the type of the time column, and it is {} while \"{time}\" is {}",
+                TypeName(marks.data_type()),
+                TypeName(times.data_type())
+            ),
+        ));
+    }
+    Ok(name.to_owned())
 }
 
 fn tick_of(schema: &Schema, time: &str) -> Result<Tick, PlanError> {

@@ -29,6 +29,8 @@ pub struct TableStep {
     table: RecordBatch,
     on: Vec<String>,
     kind: LookupKind,
+    /// What it is called by whoever puts another table in its place.
+    name: Option<String>,
     indexed: Arc<LookupTable>,
 }
 
@@ -40,7 +42,7 @@ impl std::fmt::Debug for TableStep {
 
 impl PartialEq for TableStep {
     fn eq(&self, other: &Self) -> bool {
-        self.on == other.on && self.kind == other.kind && self.table == other.table
+        self.on == other.on && self.kind == other.kind && self.name == other.name && self.table == other.table
     }
 }
 
@@ -153,7 +155,46 @@ impl TableStep {
                 twice.first, twice.second
             ))
         })?;
-        Ok(Self { table, on, kind, indexed: Arc::new(indexed) })
+        Ok(Self { table, on, kind, name: None, indexed: Arc::new(indexed) })
+    }
+
+    /// The same under a name.
+    pub fn named(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or("lookup")
+    }
+
+    /// The name that it was given.
+    pub fn given_name(&self) -> Option<&String> {
+        self.name.as_ref()
+    }
+
+    /// Another table for the same lookup, over a stream of that schema: its columns have to be the same.
+    pub fn replaced(&self, table: &RecordBatch, stream: &Schema) -> Result<Self, PlanError> {
+        let other = Self::new(table, self.on.clone(), self.kind, stream)?;
+        let (wanted, found) = (self.added(), other.added());
+        let same = wanted.len() == found.len()
+            && wanted.iter().zip(&found).all(|(wanted, found)| {
+                wanted.name() == found.name()
+                    && wanted.data_type() == found.data_type()
+                    && (wanted.is_nullable() || self.kind == LookupKind::Left || !found.is_nullable())
+            });
+        if same {
+            return Ok(other);
+        }
+        let say = |fields: &[Field]| {
+            fields.iter().map(penstock_types::describe_field).collect::<Vec<_>>().join(", ")
+        };
+        Err(PlanError::Invalid(format!(
+            "the new table of \"{}\" has the columns {}, and the old one {}: they have to be the same",
+            self.name(),
+            say(&found),
+            say(&wanted)
+        )))
     }
 
     /// The key columns.

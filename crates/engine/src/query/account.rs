@@ -1,4 +1,10 @@
 //! What became of every row of a query, and what each operator did: live, from any thread.
+//!
+//! Rows are followed from where they come in to where they contribute: to a window, a join or another operator with
+//! state, to a union with results, or to the output. Where several read the same rows, each row counts once more for each
+//! reader but the first: as copied. So, once a query has ended,
+//!
+//! `rows_in + copied = contributed + filtered + late + shed + rejected`.
 
 use std::sync::Arc;
 
@@ -13,11 +19,11 @@ use crate::latency::Latencies;
 pub(crate) enum Role {
     /// Where rows come in.
     Source,
-    /// Before the window: a row that it drops was filtered.
+    /// Before any operator with state: a row that it drops was filtered.
     Stage,
-    /// Decides which rows are late.
-    Window,
-    /// Behind the window: its rows are results.
+    /// Has state.
+    Keyed,
+    /// Behind one: its rows are results.
     Tail,
     /// Where results leave.
     Sink,
@@ -31,29 +37,72 @@ pub(crate) struct Operator {
     pub(crate) profile: Arc<Profile>,
 }
 
+/// What one source counts. It alone writes.
+#[derive(Default)]
+pub(crate) struct SourceCounts {
+    pub(crate) batches: Counter,
+    /// Rows that were skipped because the query lagged behind.
+    pub(crate) shed: Counter,
+    /// Rows that are due and not taken, and how far the schedule of a replay has given way.
+    pub(crate) backlog_rows: Counter,
+    pub(crate) slipped_ns: Counter,
+    /// Whether nobody waits for it now, and how often that has come about.
+    pub(crate) is_idle: Counter,
+    pub(crate) idles: Counter,
+}
+
+/// Rows that one operator found late. It alone writes.
+#[derive(Default)]
+pub(crate) struct LateCount {
+    rows: Counter,
+    by: Counter,
+}
+
+impl LateCount {
+    /// So many so far; the largest distance was `by`.
+    pub(crate) fn set(&self, rows: u64, by: u64) {
+        self.by.set(by);
+        self.rows.set(rows);
+    }
+}
+
+/// A place where rows that came in leave a task.
+pub(crate) struct Exit {
+    /// How many have left.
+    pub(crate) rows: Arc<Counter>,
+    /// Readers beyond the first.
+    pub(crate) copies: u64,
+    /// Readers that they contribute to.
+    pub(crate) contributes: u64,
+}
+
 /// The account of a query. Tasks add, each to numbers of its own.
 #[derive(Default)]
 pub(crate) struct Account {
     pub(crate) operators: Vec<Operator>,
     pub(crate) tick: Option<Tick>,
-    pub(crate) batches: Counter,
-    pub(crate) shed: Counter,
-    pub(crate) late: Counter,
-    /// The largest distance of a late row, once there is one.
-    pub(crate) late_by: Counter,
-    /// Rows that are due and not taken, and how far the schedule of a replay has given way.
-    pub(crate) backlog_rows: Counter,
-    pub(crate) slipped_ns: Counter,
+    pub(crate) sources: Vec<Arc<SourceCounts>>,
+    /// Rows that came into operators with state as they came in.
+    pub(crate) entered: Vec<Arc<Counter>>,
+    pub(crate) late: Vec<Arc<LateCount>>,
+    /// Rows that operators had no answer for, and whether they were as they came in.
+    pub(crate) rejected: Vec<(Arc<Counter>, bool)>,
+    pub(crate) exits: Vec<Exit>,
+    /// How often windows were closed by the clock.
+    pub(crate) closings: Vec<Arc<Counter>>,
     pub(crate) event_latency: Latencies,
     pub(crate) output_latency: Latencies,
 }
 
-/// Where every row went: `rows_in = contributed + filtered + late + shed`, once the query has ended.
+/// Where every row went: `rows_in + copied = contributed + filtered + late + shed + rejected`, once the query has
+/// ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// Taken in.
     pub rows_in: u64,
-    /// Reached the result, or a window that counted them.
+    /// Counted once more, because several read them.
+    pub copied: u64,
+    /// Reached the result, or an operator that counted them.
     pub contributed: u64,
     /// Dropped by a filter or an inner lookup.
     pub filtered: u64,
@@ -61,6 +110,9 @@ pub struct Rows {
     pub late: u64,
     /// Skipped because the query lagged behind a shared source, and was submitted with `shed`.
     pub shed: u64,
+    /// Left out because an operator had no answer for them, where that does not fail the query. Results that an
+    /// operator behind a window rejects are not among them.
+    pub rejected: u64,
     /// Given out.
     pub rows_out: u64,
 }
@@ -74,26 +126,62 @@ impl Account {
     pub(crate) fn rows(&self) -> Rows {
         // Downstream first: rows that move on meanwhile are missed here rather than counted twice.
         let rows_out = self.of(Role::Sink).map(|sink| sink.profile.read().rows_in).sum();
-        let (late, shed) = (self.late.get(), self.shed.get());
-        let reached = match self.of(Role::Window).next() {
-            Some(window) => window.profile.read().rows_in,
-            None => rows_out,
-        };
+        let late: u64 = self.late.iter().map(|late| late.rows.get()).sum();
+        let shed: u64 = self.sources.iter().map(|source| source.shed.get()).sum();
+        let entered: u64 = self.entered.iter().map(|rows| rows.get()).sum();
+        let rejected: u64 =
+            self.rejected.iter().filter(|(_, is_raw)| *is_raw).map(|(count, _)| count.get()).sum();
+        let (mut copied, mut left) = (0, 0);
+        for exit in &self.exits {
+            let rows = exit.rows.get();
+            copied += rows * exit.copies;
+            left += rows * exit.contributes;
+        }
         let dropped = |operator: &Operator| {
             let read = operator.profile.read();
             read.rows_in.saturating_sub(read.rows_out)
         };
         Rows {
             rows_in: self.of(Role::Source).map(|source| source.profile.read().rows_in).sum::<u64>() + shed,
-            contributed: reached.saturating_sub(late),
-            filtered: self.of(Role::Stage).map(dropped).sum(),
+            copied,
+            contributed: (entered + left).saturating_sub(late),
+            filtered: self.of(Role::Stage).map(dropped).sum::<u64>().saturating_sub(rejected),
             late,
             shed,
+            rejected,
             rows_out,
         }
     }
 
+    /// The largest distance of a late row, once there is one.
     pub(crate) fn late_by(&self) -> Option<u64> {
-        (self.late.get() > 0).then(|| self.late_by.get())
+        self.late.iter().filter(|late| late.rows.get() > 0).map(|late| late.by.get()).max()
+    }
+
+    pub(crate) fn batches(&self) -> u64 {
+        self.sources.iter().map(|source| source.batches.get()).sum()
+    }
+
+    /// Sources that nobody waits for now.
+    pub(crate) fn idle_sources(&self) -> u64 {
+        self.sources.iter().map(|source| source.is_idle.get()).sum()
+    }
+
+    /// How often sources have gone idle.
+    pub(crate) fn idles(&self) -> u64 {
+        self.sources.iter().map(|source| source.idles.get()).sum()
+    }
+
+    /// How often windows were closed by the clock.
+    pub(crate) fn clock_closings(&self) -> u64 {
+        self.closings.iter().map(|count| count.get()).sum()
+    }
+
+    pub(crate) fn backlog_rows(&self) -> u64 {
+        self.sources.iter().map(|source| source.backlog_rows.get()).sum()
+    }
+
+    pub(crate) fn slipped_ns(&self) -> u64 {
+        self.sources.iter().map(|source| source.slipped_ns.get()).max().unwrap_or(0)
     }
 }

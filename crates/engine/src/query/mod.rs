@@ -2,16 +2,18 @@
 
 pub(crate) mod account;
 pub(crate) mod state;
+pub(crate) mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 pub use account::Rows;
 pub use state::Status;
 
-use crate::error::RunError;
+use crate::error::{RunError, StartError};
 use crate::latency::Latency;
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output};
@@ -22,8 +24,6 @@ use state::State;
 #[derive(Clone)]
 pub struct Query {
     pub(crate) state: Arc<State>,
-    pub(crate) results: Option<Results>,
-    pub(crate) schema: SchemaRef,
 }
 
 /// What a query has come to so far.
@@ -47,6 +47,12 @@ pub struct QueryMetrics {
     pub backlog_rows: u64,
     /// How far a replay was slowed down.
     pub slipped_ns: u64,
+    /// Sources that nobody waits for now, because they have been silent for so long.
+    pub idle_sources: u64,
+    /// How often sources have gone idle.
+    pub idles: u64,
+    /// How often windows were closed by the clock, because no row had come for so long.
+    pub clock_closings: u64,
     /// What each operator did.
     pub operators: Vec<OperatorReport>,
     /// What each task did, and what waits for it.
@@ -64,9 +70,9 @@ impl Query {
         self.state.id
     }
 
-    /// The columns of its results.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+    /// The names of its outputs, in order, and their columns.
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, &SchemaRef)> {
+        self.state.outputs.iter().map(|output| (output.name.as_str(), &output.schema))
     }
 
     /// What it is doing.
@@ -104,9 +110,25 @@ impl Query {
         self.state.take_output()
     }
 
-    /// Its results, if it was submitted to be read from.
+    /// The results of its first output, if it was submitted to be read from.
     pub fn results(&self) -> Option<&Results> {
-        self.results.as_ref()
+        self.results_of(0)
+    }
+
+    /// The results of an output, by number, if that was submitted to be read from.
+    pub fn results_of(&self, output: usize) -> Option<&Results> {
+        self.state.outputs.get(output).and_then(|output| output.results.as_ref())
+    }
+
+    /// The rows that operators had no answer for, if it was submitted so that somebody reads them.
+    pub fn letters(&self) -> Option<&Results> {
+        self.state.letters.as_ref()
+    }
+
+    /// Puts another table in the place of the one that rows are looked up in, by the name of the lookup; without one,
+    /// there is only one. It counts for the rows that are looked up from now on.
+    pub fn replace_lookup(&self, name: Option<&str>, table: &RecordBatch) -> Result<(), StartError> {
+        tables::replace(&self.state.tables, name, table)
     }
 
     /// What it has come to so far.

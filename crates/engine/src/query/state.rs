@@ -17,11 +17,12 @@ use penstock_scheduler::profile::Counter;
 
 use super::QueryMetrics;
 use super::account::Account;
-use crate::clock::now_ns;
+use super::tables::LiveTable;
+use crate::clock::{Timepiece, now_ns};
 use crate::engine::bell::Bell;
 use crate::error::RunError;
 use crate::metrics::TaskMetrics;
-use crate::output::{OperatorReport, Output};
+use crate::output::{OperatorReport, Output, Part};
 use crate::results::Results;
 
 /// What a query is doing.
@@ -60,22 +61,48 @@ struct Ending {
     when_ended: Option<WhenEnded>,
 }
 
-/// The shared part of a query.
-pub(crate) struct State {
-    pub(crate) id: u64,
+/// One output of a query, as it is kept for its user.
+#[derive(Clone)]
+pub(crate) struct Kept {
     pub(crate) name: String,
-    pub(crate) account: Account,
     pub(crate) schema: SchemaRef,
-    pub(crate) coordinator: Coordinator,
     /// Batches of a result that is kept whole.
     pub(crate) collected: Option<Arc<Mutex<Vec<RecordBatch>>>>,
     pub(crate) results: Option<Results>,
+}
+
+/// What a query is made of, besides its tasks.
+pub(crate) struct Parts {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) account: Account,
+    pub(crate) coordinator: Coordinator,
+    pub(crate) outputs: Vec<Kept>,
     /// Whether it is a source that queries share.
     pub(crate) is_source: bool,
-    /// The shared source that it reads, by its number.
-    pub(crate) reads: Option<u64>,
-    bells: OnceLock<Vec<Arc<Bell>>>,
-    names: OnceLock<Vec<String>>,
+    /// The shared sources that it reads, by their number, each with the task that does.
+    pub(crate) reads: Vec<(u64, usize)>,
+    /// Rows that operators had no answer for, if somebody reads them.
+    pub(crate) letters: Option<Results>,
+    /// The tables that rows are looked up in.
+    pub(crate) tables: Vec<LiveTable>,
+    /// What time it is.
+    pub(crate) clock: Timepiece,
+}
+
+/// A task of a query, as others see it.
+pub(crate) struct TaskFace {
+    pub(crate) name: String,
+    pub(crate) bell: Arc<Bell>,
+    /// The tasks that read what it writes.
+    pub(crate) readers: Vec<usize>,
+    pub(crate) is_source: bool,
+}
+
+/// The shared part of a query.
+pub(crate) struct State {
+    parts: Parts,
+    installed: OnceLock<Vec<TaskFace>>,
     tasks: AtomicUsize,
     stopping: AtomicBool,
     draining: AtomicBool,
@@ -87,51 +114,25 @@ pub(crate) struct State {
     pub(crate) rate: Counter,
 }
 
+impl std::ops::Deref for State {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a query is made of, besides its tasks.
-pub(crate) struct Parts {
-    pub(crate) id: u64,
-    pub(crate) name: String,
-    pub(crate) account: Account,
-    pub(crate) schema: SchemaRef,
-    pub(crate) coordinator: Coordinator,
-    pub(crate) collected: Option<Arc<Mutex<Vec<RecordBatch>>>>,
-    pub(crate) results: Option<Results>,
-    pub(crate) is_source: bool,
-    pub(crate) reads: Option<u64>,
-    pub(crate) when_ended: WhenEnded,
-}
-
 impl State {
-    pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts {
-            id,
-            name,
-            account,
-            schema,
-            coordinator,
-            collected,
-            results,
-            is_source,
-            reads,
-            when_ended,
-        } = parts;
+    /// A query of which nothing runs yet.
+    pub(crate) fn new(parts: Parts, when_ended: WhenEnded) -> Arc<Self> {
         Arc::new(Self {
-            id,
-            name,
-            account,
-            schema,
-            coordinator,
-            collected,
-            results,
-            is_source,
-            reads,
-            bells: OnceLock::new(),
-            names: OnceLock::new(),
+            parts,
             tasks: AtomicUsize::new(0),
+            installed: OnceLock::new(),
             stopping: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             ending: Mutex::new(Ending { when_ended: Some(when_ended), ..Ending::default() }),
@@ -143,19 +144,19 @@ impl State {
     }
 
     /// Says which tasks there are. They may run from now on.
-    pub(crate) fn install(&self, bells: Vec<Arc<Bell>>, names: Vec<String>) {
-        self.tasks.store(bells.len(), Ordering::Release);
-        let installed = self.bells.set(bells).is_ok() && self.names.set(names).is_ok();
-        assert!(installed, "a query is installed once");
+    pub(crate) fn install(&self, faces: Vec<TaskFace>) {
+        self.tasks.store(faces.len(), Ordering::Release);
+        assert!(self.installed.set(faces).is_ok(), "a query is installed once");
     }
 
-    pub(crate) fn bells(&self) -> &[Arc<Bell>] {
-        self.bells.get().map_or(&[], Vec::as_slice)
+    /// Its tasks.
+    pub(crate) fn faces(&self) -> &[TaskFace] {
+        self.installed.get().map_or(&[], Vec::as_slice)
     }
 
     /// Makes all of its tasks look at what has been asked of the query.
     pub(crate) fn call_all(&self) {
-        self.bells().iter().for_each(|bell| bell.call());
+        self.faces().iter().for_each(|task| task.bell.call());
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -196,37 +197,43 @@ impl State {
 
     fn end(&self) {
         self.ended_ns.set(now_ns());
-        let batches =
-            self.collected.as_ref().map_or_else(Vec::new, |batches| std::mem::take(&mut *locked(batches)));
         let when_ended = locked(&self.ending).when_ended.take();
         if let Some(when_ended) = when_ended {
             when_ended(self.id);
         }
         let mut ending = locked(&self.ending);
         if ending.error.is_none() {
-            ending.output = Some(self.output(batches));
+            ending.output = Some(self.output());
         }
-        if let Some(results) = &self.results {
-            results.close();
-        }
+        self.outputs.iter().filter_map(|output| output.results.as_ref()).for_each(Results::close);
+        self.letters.iter().for_each(Results::close);
         ending.ended = true; // Y3
         drop(ending);
         self.changed.notify_all();
     }
 
-    fn output(&self, batches: Vec<RecordBatch>) -> Output {
+    fn output(&self) -> Output {
         let rows = self.account.rows();
+        let part = |kept: &Kept| Part {
+            name: kept.name.clone(),
+            schema: Arc::clone(&kept.schema),
+            batches: kept
+                .collected
+                .as_ref()
+                .map_or_else(Vec::new, |batches| std::mem::take(&mut *locked(batches))),
+        };
         Output {
-            schema: Arc::clone(&self.schema),
-            batches,
+            parts: self.outputs.iter().map(part).collect(),
             rows_in: rows.rows_in,
+            rows_copied: rows.copied,
             rows_contributed: rows.contributed,
             rows_filtered: rows.filtered,
             rows_late: rows.late,
             rows_shed: rows.shed,
+            rows_rejected: rows.rejected,
             late_by: self.account.late_by(),
             tick: self.account.tick,
-            batches_in: self.account.batches.get(),
+            batches_in: self.account.batches(),
             operators: self.reports(),
             memory: self.coordinator.snapshot(),
             event_latency: self.account.event_latency.summary(),
@@ -286,25 +293,27 @@ impl State {
         };
         QueryMetrics {
             rows: self.account.rows(),
-            batches_in: self.account.batches.get(),
+            batches_in: self.account.batches(),
             late_by: self.account.late_by(),
             seconds: until.saturating_sub(self.started_ns) as f64 / 1e9,
             rows_per_second: f64::from_bits(self.rate.get()),
             event_latency: self.account.event_latency.summary(),
             output_latency: self.account.output_latency.summary(),
-            backlog_rows: self.account.backlog_rows.get(),
-            slipped_ns: self.account.slipped_ns.get(),
+            backlog_rows: self.account.backlog_rows(),
+            slipped_ns: self.account.slipped_ns(),
+            idle_sources: self.account.idle_sources(),
+            idles: self.account.idles(),
+            clock_closings: self.account.clock_closings(),
             operators: self.reports(),
             tasks: self.tasks(),
         }
     }
 
     fn tasks(&self) -> Vec<TaskMetrics> {
-        let names = self.names.get().map_or(&[][..], Vec::as_slice);
-        let task = |(name, bell): (&String, &Arc<Bell>)| {
-            let (row, work) = (&bell.row, bell.row.work());
+        let task = |face: &TaskFace| {
+            let (row, work) = (&face.bell.row, face.bell.row.work());
             TaskMetrics {
-                name: name.clone(),
+                name: face.name.clone(),
                 pending_rows: work.rows,
                 signals: work.signals,
                 runs: row.did.runs.get(),
@@ -315,6 +324,6 @@ impl State {
                 selectivity: row.selectivity(),
             }
         };
-        names.iter().zip(self.bells()).map(task).collect()
+        self.faces().iter().map(task).collect()
     }
 }

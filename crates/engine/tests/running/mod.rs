@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use penstock_engine::{Engine, EngineOptions, Output, Plan, RunError, RunFailure, RunOptions};
+use penstock_engine::{
+    Chaining, Engine, EngineOptions, Mode, Output, Plan, PolicyKind, RunError, RunFailure, RunOptions,
+};
+use penstock_memory::MemoryKind;
 
 /// Runs a plan in a certain way.
 pub fn run_as(plan: &Plan, options: &EngineOptions, batches: &[RecordBatch]) -> Result<Output, RunError> {
@@ -25,4 +28,26 @@ pub fn run_with(plan: &Plan, options: &RunOptions, batches: &[RecordBatch]) -> R
         &EngineOptions { workers: Some(1), run: options.clone(), ..EngineOptions::default() },
         batches,
     )
+}
+
+/// Every policy, mode, memory and chaining, with two workers.
+pub fn every_way() -> Vec<EngineOptions> {
+    let mut ways = Vec::new();
+    for (_, policy) in PolicyKind::NAMES {
+        for (_, mode) in Mode::NAMES {
+            for (_, memory) in MemoryKind::NAMES {
+                for (_, chain) in Chaining::NAMES {
+                    let run = RunOptions { memory, chain, ..RunOptions::default() };
+                    ways.push(EngineOptions {
+                        workers: Some(2),
+                        policy,
+                        mode,
+                        run,
+                        ..EngineOptions::default()
+                    });
+                }
+            }
+        }
+    }
+    ways
 }

@@ -1,0 +1,173 @@
+//! From strands to tasks: which operators run together, and the edges between them.
+//!
+//! With chaining, a strand that begins at a stream or behind an operator runs in one task with that; one that reads
+//! others runs in one task with the operator that it goes to. Without, each operator has a task of its own.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::strands::{Begin, Goes, OperatorId, StrandId, Strands};
+
+/// An edge: behind so many operators of a strand, or where an operator's late rows leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum EdgeKey {
+    Strand(StrandId, usize),
+    Late(OperatorId),
+}
+
+/// Where the rows of a task come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DraftInput {
+    Stream(usize),
+    Edge(EdgeKey),
+}
+
+/// Rows that come into a task, and the operators of a strand that they pass first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DraftPort {
+    pub(super) strand: StrandId,
+    pub(super) ops: Range<usize>,
+    pub(super) inputs: Vec<DraftInput>,
+}
+
+/// A task before it is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Draft {
+    pub(super) ports: Vec<DraftPort>,
+    /// An operator with state, and the operators behind it.
+    pub(super) operator: Option<(OperatorId, Range<usize>)>,
+    /// The strand that rows leave in, and how many of its operators they have passed by then.
+    pub(super) out: (StrandId, usize),
+}
+
+/// All tasks but the sinks, in the order in which rows pass them, and the edge that each output reads.
+pub(super) struct Drafts {
+    pub(super) drafts: Vec<Draft>,
+    pub(super) outputs: Vec<EdgeKey>,
+}
+
+struct Drafting<'a> {
+    strands: &'a Strands,
+    chain: bool,
+    /// Whether the stream is read from a log that others read, too.
+    is_shared: &'a [bool],
+    drafts: Vec<Draft>,
+    ports: HashMap<(OperatorId, usize), DraftPort>,
+    /// The edge at the end of each strand that has one.
+    ends: HashMap<StrandId, EdgeKey>,
+}
+
+impl Drafting<'_> {
+    /// The operators of a strand in groups that run together, and those that prepare what the port behind them reads.
+    fn groups(&self, strand: StrandId) -> (Vec<Range<usize>>, Range<usize>) {
+        let ops = &self.strands.strands[strand].segment.ops;
+        let mut groups = Vec::new();
+        let mut start = 0;
+        for (number, op) in ops.iter().enumerate() {
+            if !op.prepares {
+                groups.push(start..number + 1);
+                start = number + 1;
+            }
+        }
+        (groups, start..ops.len())
+    }
+
+    fn push(&mut self, strand: StrandId, ops: Range<usize>, inputs: Vec<DraftInput>) -> EdgeKey {
+        let done = ops.end;
+        let ports = vec![DraftPort { strand, ops, inputs }];
+        self.drafts.push(Draft { ports, operator: None, out: (strand, done) });
+        EdgeKey::Strand(strand, done)
+    }
+
+    fn push_operator(&mut self, operator: OperatorId, strand: StrandId, tail: Range<usize>) -> EdgeKey {
+        let count = self.strands.operators[operator].node.inputs().len();
+        let port = |port: usize| self.ports.remove(&(operator, port)).expect("S2: its ports came before");
+        let done = tail.end;
+        let ports = (0..count).map(port).collect();
+        self.drafts.push(Draft { ports, operator: Some((operator, tail)), out: (strand, done) });
+        EdgeKey::Strand(strand, done)
+    }
+
+    fn add(&mut self, number: StrandId) {
+        let strand = &self.strands.strands[number];
+        let count = strand.segment.ops.len();
+        let port = match strand.goes[..] {
+            [Goes::Port(operator, port)] => Some((operator, port)),
+            _ => None,
+        };
+        let is_only_port =
+            port.is_some_and(|(operator, _)| self.strands.operators[operator].node.inputs().len() == 1);
+        let (mut groups, mut tail) = if self.chain { (Vec::new(), 0..count) } else { self.groups(number) };
+        // What runs together with the beginning.
+        let first = if self.chain { 0..count } else { 0..0 };
+        let mut inputs = match &strand.begin {
+            Begin::Stream(stream) => {
+                let input = DraftInput::Stream(*stream);
+                if self.chain && is_only_port || !self.chain && self.is_shared[*stream] {
+                    vec![input]
+                } else {
+                    tail = if self.chain { count..count } else { tail };
+                    vec![DraftInput::Edge(self.push(number, first, vec![input]))]
+                }
+            }
+            Begin::Results(operator) => {
+                tail = if self.chain { count..count } else { tail };
+                vec![DraftInput::Edge(self.push_operator(*operator, number, first))]
+            }
+            Begin::Strands(from) => from.iter().map(|from| DraftInput::Edge(self.ends[from])).collect(),
+            Begin::Late(operator) => vec![DraftInput::Edge(EdgeKey::Late(*operator))],
+        };
+        let is_begun = matches!(inputs[..], [DraftInput::Edge(EdgeKey::Strand(at, _))] if at == number);
+        if self.chain
+            && !is_begun
+            && port.is_none()
+            && (count > 0 || !strand.segment.is_as_read() || inputs.len() > 1)
+        {
+            groups.push(0..count);
+        }
+        for group in groups {
+            inputs = vec![DraftInput::Edge(self.push(number, group, inputs))];
+        }
+        match port {
+            Some(port) => {
+                self.ports.insert(port, DraftPort { strand: number, ops: tail, inputs });
+            }
+            None => {
+                // Without an operator, the rows are read where they are; unless they are several's, or not as they were.
+                let is_end = matches!(inputs[..], [DraftInput::Edge(EdgeKey::Strand(at, done))] if at == number && done == count);
+                let end = match inputs[..] {
+                    [DraftInput::Edge(key)] if is_end || (count == 0 && strand.segment.is_as_read()) => key,
+                    _ => self.push(number, count..count, inputs),
+                };
+                self.ends.insert(number, end);
+            }
+        }
+    }
+}
+
+impl Drafts {
+    /// Puts operators together.
+    pub(super) fn of(strands: &Strands, outputs: usize, chain: bool, is_shared: &[bool]) -> Self {
+        let mut drafting = Drafting {
+            strands,
+            chain,
+            is_shared,
+            drafts: Vec::new(),
+            ports: HashMap::new(),
+            ends: HashMap::new(),
+        };
+        for strand in 0..strands.strands.len() {
+            drafting.add(strand);
+        }
+        let mut keys: Vec<Option<EdgeKey>> = vec![None; outputs];
+        for (number, strand) in strands.strands.iter().enumerate() {
+            for goes in &strand.goes {
+                if let Goes::Output(output) = goes {
+                    keys[*output] = Some(drafting.ends[&number]);
+                }
+            }
+        }
+        let outputs = keys.into_iter().map(|key| key.expect("every output is some strand's")).collect();
+        Self { drafts: drafting.drafts, outputs }
+    }
+}

@@ -1,0 +1,204 @@
+//! Edges between tasks: what each carries, who reads it, and which slots it fills.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use penstock_memory::edge::EdgeGauge;
+use penstock_memory::{Layout, Physical, SlotId};
+use penstock_queue::log::Work;
+use penstock_queue::wanted::Wanted;
+use penstock_scheduler::table::Pending;
+
+use super::assemble::Assembly;
+use super::drafts::{DraftInput, DraftPort, EdgeKey};
+use super::outlet::{Judging, Outlet, Readers};
+use super::strands::{Goes, Need, Strand, StrandId};
+use crate::engine::bell::Bell;
+use crate::error::StartError;
+use crate::query::account::Exit;
+
+/// Looks up what waits in the edges that a task reads.
+pub(super) struct EdgesPending(pub(super) Vec<EdgeGauge>);
+
+impl Pending for EdgesPending {
+    fn work(&self) -> Work {
+        let sum = |sum: Work, gauge: &EdgeGauge| {
+            let work = gauge.work();
+            Work { rows: sum.rows + work.rows, signals: sum.signals + work.signals }
+        };
+        self.0.iter().fold(Work { rows: 0, signals: 0 }, sum)
+    }
+}
+
+/// Who reads an edge, and the slot of the reader that each column of the edge fills.
+pub(super) enum EdgeUser {
+    /// An input of a task: its place among all inputs of the task.
+    Task {
+        task: usize,
+        input: usize,
+    },
+    Sink(usize),
+}
+
+/// An edge before it is made: the slots of the writer that it carries, and who reads it.
+#[derive(Default)]
+pub(super) struct EdgePlan {
+    pub(super) slots: Vec<SlotId>,
+    users: Vec<EdgeUser>,
+}
+
+impl Assembly<'_> {
+    /// The inputs of a task, each with its port.
+    pub(super) fn inputs_of(&self, task: usize) -> Vec<(DraftInput, usize)> {
+        let ports = self.drafts[task].ports.iter().enumerate();
+        ports.flat_map(|(port, draft)| draft.inputs.iter().map(move |&input| (input, port))).collect()
+    }
+
+    /// Settles who reads each edge, what it carries, and which slots it fills.
+    pub(super) fn plan_edges(&mut self, outputs: &[EdgeKey]) {
+        for task in 0..self.drafts.len() {
+            for (number, (input, _)) in self.inputs_of(task).into_iter().enumerate() {
+                if let DraftInput::Edge(key) = input {
+                    let user = EdgeUser::Task { task, input: number };
+                    self.edges.entry(key).or_default().users.push(user);
+                }
+            }
+        }
+        for (output, &key) in outputs.iter().enumerate() {
+            self.edges.entry(key).or_default().users.push(EdgeUser::Sink(output));
+        }
+        let keys: Vec<EdgeKey> = self.edges.keys().copied().collect();
+        for key in keys {
+            let edge = self.edges.remove(&key).expect("it is one of the keys");
+            let edge = self.plan_edge(key, edge);
+            self.edges.insert(key, edge);
+        }
+    }
+
+    fn port_of(&self, task: usize, input: usize) -> &DraftPort {
+        let (_, port) = self.inputs_of(task)[input];
+        &self.drafts[task].ports[port]
+    }
+
+    fn plan_edge(&mut self, key: EdgeKey, mut edge: EdgePlan) -> EdgePlan {
+        // Inside a strand, slots are the same on both sides.
+        if let EdgeKey::Strand(strand, done) = key
+            && let [EdgeUser::Task { task, input }] = edge.users[..]
+            && self.port_of(task, input).strand == strand
+        {
+            edge.slots = self.live[strand][done].clone();
+            self.filled.insert((task, input), edge.slots.clone());
+            return edge;
+        }
+        // Otherwise whoever reads has slots of its own, by the columns of the strand that it reads.
+        let writer = match key {
+            EdgeKey::Strand(strand, _) => strand,
+            EdgeKey::Late(operator) => self.port_strand(operator),
+        };
+        let mut needs: BTreeSet<Need> = BTreeSet::new();
+        for user in &edge.users {
+            match user {
+                EdgeUser::Task { task, input } => {
+                    needs.extend(self.strands.strands[self.port_of(*task, *input).strand].needs());
+                }
+                EdgeUser::Sink(_) => {
+                    needs.extend((0..self.columns_of(key)).map(Need::Column));
+                }
+            }
+        }
+        edge.slots = needs.iter().map(|&need| self.strands.strands[writer].slot_at_end(need)).collect();
+        for user in &edge.users {
+            if let EdgeUser::Task { task, input } = *user {
+                let reader = self.port_of(task, input).strand;
+                let filled = self.slots_of_reader(reader, &needs, writer);
+                self.filled.insert((task, input), filled);
+            }
+        }
+        edge
+    }
+
+    /// The strand whose rows an operator with one port takes in.
+    pub(super) fn port_strand(&self, operator: usize) -> StrandId {
+        let is_it = |strand: &Strand| strand.goes.contains(&Goes::Port(operator, 0));
+        self.strands.strands.iter().position(is_it).expect("an operator has a port")
+    }
+
+    fn columns_of(&self, key: EdgeKey) -> usize {
+        let strand = match key {
+            EdgeKey::Strand(strand, _) => strand,
+            EdgeKey::Late(operator) => self.port_strand(operator),
+        };
+        self.strands.strands[strand].segment.slots.len()
+    }
+
+    /// The slots of a strand that the columns of an edge fill. Those that it does not read get slots that nobody does.
+    fn slots_of_reader(&mut self, reader: StrandId, needs: &BTreeSet<Need>, writer: StrandId) -> Vec<SlotId> {
+        let own = self.strands.strands[reader].needs();
+        let mut slots = Vec::new();
+        for &need in needs {
+            let slot = if own.contains(&need) {
+                self.strands.strands[reader].slot_at_begin(need)
+            } else {
+                let from = &self.strands.strands[writer];
+                let kind = from.segment.kinds_of(&[from.slot_at_end(need)])[0];
+                self.strands.strands[reader].segment.add_slot(kind)
+            };
+            slots.push(slot);
+        }
+        slots
+    }
+
+    /// Makes an edge, and the readers of it.
+    pub(super) fn outlet(
+        &mut self,
+        (key, task): (EdgeKey, usize),
+        judging: Judging,
+        sink_bells: &[Arc<Bell>],
+    ) -> Result<(Outlet, Vec<usize>), StartError> {
+        let edge = self.edges.remove(&key).unwrap_or_default();
+        let strand = match key {
+            EdgeKey::Strand(strand, _) => strand,
+            EdgeKey::Late(operator) => self.port_strand(operator),
+        };
+        let kinds = self.strands.strands[strand].segment.kinds_of(&edge.slots);
+        let stored: Vec<Physical> = kinds.iter().map(|kind| kind.physical).collect();
+        let layout = Layout::new(kinds);
+        let room = Arc::new(Wanted::new(Arc::clone(&self.bells[task]) as _));
+        let has_tasks = edge.users.iter().any(|user| matches!(user, EdgeUser::Task { .. }));
+        let mut writer = self.by.writer(layout, !has_tasks, Arc::clone(&room) as _)?;
+        let (mut readers, mut tasks) = (Readers { has_tasks, sinks: Vec::new() }, Vec::new());
+        for user in &edge.users {
+            match *user {
+                EdgeUser::Task { task, input } => {
+                    let reader = writer.join(Arc::clone(&self.bells[task]) as _)?;
+                    self.readers.insert((task, input), reader);
+                    tasks.push(task);
+                }
+                EdgeUser::Sink(output) => {
+                    let reader = writer.join(Arc::clone(&sink_bells[output]) as _)?;
+                    self.sink_readers.insert(output, (reader, stored.clone()));
+                    readers.sinks.push(Arc::clone(&self.presses[output]));
+                    tasks.push(self.drafts.len() + output);
+                }
+            }
+        }
+        let is_mixed = matches!(judging, Judging::Said { .. });
+        self.mixed.insert(key, is_mixed);
+        let count = edge.users.len() as u64;
+        let outlet = Outlet::new((writer, room), edge.slots, judging, readers);
+        if self.strands.strands[strand].is_raw && matches!(key, EdgeKey::Strand(..)) {
+            let contributes = |user: &&EdgeUser| match user {
+                EdgeUser::Sink(_) => true,
+                EdgeUser::Task { task, input } => {
+                    !self.strands.strands[self.port_of(*task, *input).strand].is_raw
+                }
+            };
+            let contributes = edge.users.iter().filter(contributes).count() as u64;
+            let copies = count.saturating_sub(1);
+            self.account.exits.push(Exit { rows: outlet.counter(), copies, contributes });
+        }
+        tasks.sort_unstable();
+        tasks.dedup();
+        Ok((outlet, tasks))
+    }
+}

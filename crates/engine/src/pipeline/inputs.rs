@@ -1,0 +1,58 @@
+//! Where the rows of a task come from: a source, or any number of edges, read in turn.
+
+use std::sync::Arc;
+
+use penstock_memory::{EdgeReader, SlotId};
+use penstock_progress::NEVER;
+use penstock_scheduler::Profile;
+
+use super::source::Source;
+use crate::query::account::SourceCounts;
+use crate::share::Lag;
+
+/// One input of a task.
+pub(super) enum Input {
+    Source(Box<Source>),
+    Edge(Inlet),
+}
+
+/// An edge as input: its columns fill the slots.
+pub(super) struct Inlet {
+    pub(super) reader: EdgeReader,
+    pub(super) slots: Vec<SlotId>,
+    /// Rows of the run at hand, which the reader lets go of when they have left the task.
+    pub(super) taken: usize,
+    /// The watermark that rows are judged by, where rows of several sources come by this edge.
+    pub(super) judge: Option<i64>,
+    /// The other end is a shared source.
+    pub(super) shared: Option<SharedInlet>,
+}
+
+/// What a query knows of the shared source that it reads.
+pub(super) struct SharedInlet {
+    pub(super) profile: Arc<Profile>,
+    pub(super) counts: Arc<SourceCounts>,
+    pub(super) lag: Arc<Lag>,
+}
+
+impl Inlet {
+    /// An edge that fills these slots. Where it is `mixed`, rows of several sources come by it.
+    pub(super) fn new(
+        reader: EdgeReader,
+        slots: Vec<SlotId>,
+        mixed: bool,
+        shared: Option<SharedInlet>,
+    ) -> Self {
+        Self { reader, slots, taken: 0, judge: mixed.then_some(NEVER), shared }
+    }
+
+    /// The watermark of their own source just before the rows that come next.
+    pub(super) fn watermark(&self) -> i64 {
+        self.judge.unwrap_or_else(|| self.reader.watermark())
+    }
+
+    /// Lets go of the rows at hand.
+    pub(super) fn release(&mut self) {
+        self.reader.advance(std::mem::take(&mut self.taken));
+    }
+}

@@ -1,0 +1,131 @@
+//! Rows that an operator has no answer for: left out and counted, or handed out as dead letters.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use penstock_expr::Rejected;
+use penstock_memory::{ColumnBuf, Exporter, Run, SlotId};
+use penstock_operators::Stage;
+use penstock_scheduler::profile::Counter;
+use penstock_types::ComputeError;
+
+use crate::error::RunError;
+use crate::results::Results;
+
+/// Names of the columns that a dead letter has besides those of the row.
+pub const LETTER_COLUMNS: [&str; 2] = ["rejected_by", "rejected_because"];
+
+/// What becomes of rows that an operator has no answer for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// The query fails.
+    #[default]
+    Fail,
+    /// They are left out, and counted.
+    Skip,
+    /// The same, and whoever reads the dead letters gets them.
+    Letters,
+}
+
+/// The columns that an operator sees, and where they stand.
+pub(crate) struct Sight {
+    pub(crate) schema: SchemaRef,
+    pub(crate) slots: Vec<SlotId>,
+}
+
+impl Sight {
+    pub(super) fn new(schema: &Schema, slots: &[SlotId]) -> Arc<Self> {
+        Arc::new(Self { schema: Arc::new(schema.clone()), slots: slots.to_vec() })
+    }
+}
+
+/// How a task deals with rejected rows.
+pub(super) struct Rejects {
+    count: Arc<Counter>,
+    letters: Option<Results>,
+    /// Letters that were not taken yet. Nothing else is done before they are.
+    waiting: VecDeque<RecordBatch>,
+}
+
+impl Rejects {
+    /// Rows are counted, and go to `letters` if that is there.
+    pub(super) fn new(count: Arc<Counter>, letters: Option<Results>) -> Self {
+        Self { count, letters, waiting: VecDeque::new() }
+    }
+
+    /// Takes the rows out of the run for which the operator fails; `error` if that is not for any row.
+    pub(super) fn take_out(
+        &mut self,
+        (name, stage, sight): (&str, &mut dyn Stage, Option<&Arc<Sight>>),
+        run: &mut Run,
+        error: ComputeError,
+    ) -> Result<(), RunError> {
+        let mut rejected = Vec::new();
+        stage.rejects(run, &mut rejected);
+        if rejected.is_empty() {
+            return Err(RunError::Compute { operator: name.to_owned(), error });
+        }
+        self.count.add(rejected.len() as u64);
+        if let (Some(_), Some(sight)) = (&self.letters, sight) {
+            self.waiting.extend(letters(name, sight, run, &rejected)?);
+        }
+        let mut good = run.selection();
+        let mut bad = rejected.iter().map(|rejected| rejected.row).peekable();
+        good.extend((0..run.len() as u32).filter(|row| bad.next_if_eq(row).is_none()));
+        run.select(good);
+        Ok(())
+    }
+
+    /// Hands letters out. Whether none is left.
+    pub(super) fn hand_out(&mut self) -> bool {
+        let Some(letters) = &self.letters else { return true };
+        while let Some(letter) = self.waiting.pop_front() {
+            if let Some(back) = letters.offer(letter) {
+                self.waiting.push_front(back);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether letters wait to be taken.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+/// The rejected rows as they came to the operator, each with its name and the reason.
+fn letters(
+    name: &str,
+    sight: &Sight,
+    run: &mut Run,
+    rejected: &[Rejected],
+) -> Result<Vec<RecordBatch>, RunError> {
+    let rows: Vec<u32> = rejected.iter().map(|rejected| rejected.row).collect();
+    run.ready(&sight.slots);
+    let mut copies = Vec::new();
+    for &slot in &sight.slots {
+        let column = run.column(slot);
+        let mut copied = ColumnBuf::new(column.values.physical());
+        copied.gather(column, &rows);
+        copies.push(copied);
+    }
+    let columns: Vec<_> = copies.iter().map(ColumnBuf::as_column).collect();
+    let mut exporter = Exporter::new(Arc::clone(&sight.schema));
+    exporter.append(&columns, rows.len())?;
+    let mut fields: Vec<Field> = sight.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    fields.extend(LETTER_COLUMNS.map(|name| Field::new(name, DataType::Utf8, false)));
+    let schema = Arc::new(Schema::new(fields));
+    let mut reasons = rejected.iter().map(|rejected| rejected.error.to_string());
+    let mut made = Vec::new();
+    for batch in exporter.finish()? {
+        let rows = batch.num_rows();
+        let mut columns = batch.columns().to_vec();
+        columns.push(Arc::new(StringArray::from(vec![name; rows])) as ArrayRef);
+        columns.push(Arc::new(StringArray::from_iter_values(reasons.by_ref().take(rows))) as ArrayRef);
+        made.push(RecordBatch::try_new(Arc::clone(&schema), columns)?);
+    }
+    Ok(made)
+}

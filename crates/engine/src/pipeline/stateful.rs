@@ -1,0 +1,240 @@
+//! An operator with state inside a task, and the operators behind it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use penstock_memory::coordinator::StateAccount;
+use penstock_memory::{ColumnBuf, Run, Signal, SlotId};
+use penstock_operators::Stateful;
+use penstock_progress::NEVER;
+use penstock_scheduler::Profile;
+use penstock_scheduler::profile::Counter;
+
+use super::chain::{Chain, elapsed_ns};
+use super::outlet::{Due, Outlet};
+use super::rejects::Rejects;
+use crate::clock::Timepiece;
+use crate::error::RunError;
+use crate::query::account::LateCount;
+
+/// Where rows go that come too late.
+pub(super) struct LateWay {
+    outlet: Outlet,
+    /// The slots of the rows that go there.
+    from: Vec<SlotId>,
+    /// Copies of the rows on their way, column by column.
+    run: Run,
+    rows: Vec<u32>,
+}
+
+impl LateWay {
+    /// Rows leave by `outlet`, whose columns are in these slots of what comes in.
+    pub(super) fn new(outlet: Outlet, from: Vec<SlotId>, run: Run) -> Self {
+        Self { outlet, from, run, rows: Vec::new() }
+    }
+
+    /// Copies the late rows of a run, and lets them leave.
+    fn take(&mut self, operator: &dyn Stateful, port: usize, run: &mut Run) {
+        self.rows.clear();
+        operator.late_rows(port, run, &mut self.rows);
+        if self.rows.is_empty() {
+            return;
+        }
+        run.ready(&self.from);
+        self.run.begin_owned(self.rows.len());
+        for (slot, &from) in self.from.iter().enumerate() {
+            let column = run.column(from);
+            let mut copied = ColumnBuf::new(column.values.physical());
+            copied.gather(column, &self.rows);
+            self.run.put(slot, copied);
+        }
+        self.outlet.begin(&mut self.run);
+        self.outlet.write(&self.run);
+    }
+}
+
+/// An operator with state.
+pub(super) struct Keyed {
+    name: &'static str,
+    operator: Box<dyn Stateful>,
+    profile: Arc<Profile>,
+    /// Rows that came in by each port.
+    port_rows: Vec<Arc<Counter>>,
+    late_count: Arc<LateCount>,
+    state: StateAccount,
+    tail: Chain,
+    /// Rows that go through the operators behind it at a time.
+    rows_per_run: usize,
+    /// When the watermark arrived that has closed what is being emitted.
+    due_ns: Option<u64>,
+    late: Option<LateWay>,
+    closing: Option<Closing>,
+}
+
+/// Windows that close by the clock.
+struct Closing {
+    after_ns: u64,
+    /// When rows came last, as long as there is something to close.
+    since_ns: Option<u64>,
+    /// How far event time has been taken to have come.
+    watermark: i64,
+    count: Arc<Counter>,
+}
+
+/// What is counted of an operator.
+#[derive(Clone)]
+pub(super) struct KeyedCounts {
+    pub(super) profile: Arc<Profile>,
+    pub(super) port_rows: Vec<Arc<Counter>>,
+    pub(super) late: Arc<LateCount>,
+    pub(super) closings: Arc<Counter>,
+}
+
+impl Keyed {
+    pub(super) fn new(
+        (name, operator): (&'static str, Box<dyn Stateful>),
+        counts: KeyedCounts,
+        state: StateAccount,
+        tail: Chain,
+        rows_per_run: usize,
+        (late, close_after_ns): (Option<LateWay>, Option<u64>),
+    ) -> Self {
+        let KeyedCounts { profile, port_rows, late: late_count, closings: count } = counts;
+        let closing =
+            close_after_ns.map(|after_ns| Closing { after_ns, since_ns: None, watermark: NEVER, count });
+        Self {
+            name,
+            operator,
+            profile,
+            port_rows,
+            late_count,
+            state,
+            tail,
+            rows_per_run,
+            due_ns: None,
+            late,
+            closing,
+        }
+    }
+
+    /// Takes a run in, whole.
+    pub(super) fn consume(&mut self, port: usize, run: &mut Run, clock: &Timepiece) -> Result<(), RunError> {
+        let rows = run.len();
+        if rows == 0 {
+            return Ok(());
+        }
+        let started = Instant::now();
+        if let Some(closing) = &mut self.closing {
+            closing.since_ns = Some(clock.now_ns());
+        }
+        if let Some(late) = &mut self.late {
+            late.take(&*self.operator, port, run);
+        }
+        self.operator.consume(port, run).map_err(|error| self.failed(error))?;
+        self.profile.record(rows, 0, elapsed_ns(started));
+        self.port_rows[port].add(rows as u64);
+        let late = self.operator.late();
+        if let Some(by) = late.by {
+            self.late_count.set(late.rows, by);
+        }
+        self.charge()
+    }
+
+    fn failed(&self, error: penstock_types::ComputeError) -> RunError {
+        RunError::Compute { operator: self.name.to_owned(), error }
+    }
+
+    /// Charges the budget for the state. Never makes it wait: without input no window would ever close.
+    fn charge(&mut self) -> Result<(), RunError> {
+        let bytes = self.operator.bytes();
+        self.state.set(bytes).map_err(|limit| RunError::MemoryLimit {
+            operator: self.name.to_owned(),
+            bytes,
+            limit,
+        })
+    }
+
+    /// Event time has come so far; the rows that say so arrived at `arrived_ns`. How far it has come behind the operator.
+    pub(super) fn advance(&mut self, watermark: i64, arrived_ns: u64) -> i64 {
+        let watermark = self.closing.as_ref().map_or(watermark, |closing| closing.watermark.max(watermark));
+        self.operator.advance(watermark);
+        if self.operator.has_output() {
+            self.due_ns.get_or_insert(arrived_ns);
+        }
+        self.operator.watermark_behind(watermark)
+    }
+
+    /// When windows close by the clock, if no row comes before.
+    pub(super) fn closes_ns(&self) -> Option<u64> {
+        let closing = self.closing.as_ref()?;
+        Some(closing.since_ns?.saturating_add(closing.after_ns))
+    }
+
+    /// Closes windows by the clock. How far event time is taken to have come behind the operator, if it was open.
+    pub(super) fn close(&mut self) -> Option<i64> {
+        let closing = self.closing.as_mut()?;
+        closing.since_ns = None;
+        let watermark = self.operator.close_open()?;
+        closing.watermark = closing.watermark.max(watermark);
+        closing.count.add(1);
+        Some(self.operator.watermark_behind(closing.watermark))
+    }
+
+    /// No row follows.
+    pub(super) fn finish(&mut self) {
+        self.operator.finish();
+        if let Some(late) = &mut self.late {
+            late.outlet.push(Due::Signal(Signal::End));
+        }
+    }
+
+    /// Whether there are results to emit.
+    pub(super) fn has_output(&self) -> bool {
+        self.operator.has_output()
+    }
+
+    /// When what was emitted last was due, once.
+    pub(super) fn take_due(&mut self) -> Option<u64> {
+        self.due_ns.take()
+    }
+
+    /// Makes a run of results, and passes it through the operators behind.
+    pub(super) fn emit(&mut self, room: usize, rejects: Option<&mut Rejects>) -> Result<usize, RunError> {
+        let started = Instant::now();
+        let emitted = self.operator.emit(&mut self.tail.run, room.min(self.rows_per_run));
+        let rows = emitted.map_err(|error| self.failed(error))?;
+        self.profile.emitted(rows, elapsed_ns(started));
+        self.charge()?;
+        self.tail.process(rejects)?;
+        Ok(rows)
+    }
+
+    /// The results at hand.
+    pub(super) fn results(&self) -> &Run {
+        &self.tail.run
+    }
+
+    pub(super) fn results_mut(&mut self) -> &mut Run {
+        &mut self.tail.run
+    }
+
+    /// Whether late rows that have begun to leave are still here.
+    pub(super) fn is_writing_late(&self) -> bool {
+        self.late.as_ref().is_some_and(|late| late.outlet.is_writing())
+    }
+
+    /// Writes as many of them as there is room for. Whether all have left.
+    pub(super) fn write_late(&mut self) -> bool {
+        self.late.as_mut().is_none_or(|late| late.outlet.write(&late.run))
+    }
+
+    /// Sends what is due behind late rows. Whether all of it has left.
+    pub(super) fn send_late_due(&mut self) -> bool {
+        self.late.as_mut().is_none_or(|late| !late.outlet.has_due() || late.outlet.send_due())
+    }
+
+    /// Whether late rows wait for room.
+    pub(super) fn is_late_blocked(&self) -> bool {
+        self.late.as_ref().is_some_and(|late| late.outlet.is_blocked())
+    }
+}

@@ -1,0 +1,356 @@
+//! From a plan to strands: what rows pass one after the other, without coming together or apart.
+//!
+//! S1. A strand begins at a stream, at an operator with state, or where several strands are read, and ends where its rows
+//!     go into such an operator, are read by several, or leave.
+//! S2. Strands are numbered so that whoever reads one has a larger number.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use penstock_memory::{SlotId, SourceColumns};
+use penstock_operators::Stateful;
+use penstock_progress::BoundedDelay;
+use penstock_types::PlanError;
+
+use super::keyed::{self, PortSlots};
+use super::segment::{ClockSlots, Segment};
+use super::source::{Clock, Ticking, TimeFrom};
+use crate::plan::{Graph, Node, Outputs, Step, StreamStep, WindowKind};
+
+/// How often event time of arrival is looked at during the shortest window, and the bounds of that.
+const TICKS_PER_WINDOW: u64 = 10;
+const SHORTEST_TICK_NS: u64 = 10_000_000;
+const LONGEST_TICK_NS: u64 = 1_000_000_000;
+
+pub(super) type StrandId = usize;
+pub(super) type OperatorId = usize;
+
+/// Where the rows of a strand come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// From outside.
+    Stream(usize),
+    /// From other strands, as they are.
+    Strands(Vec<StrandId>),
+    /// Results of an operator.
+    Results(OperatorId),
+    /// The rows that an operator found late.
+    Late(OperatorId),
+}
+
+/// Where the rows of a strand go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goes {
+    /// Into an operator, by that port.
+    Port(OperatorId, usize),
+    /// To another strand.
+    Strand(StrandId),
+    /// Out, as that output.
+    Output(usize),
+}
+
+/// Rows on their way.
+pub(super) struct Strand {
+    pub(super) begin: Begin,
+    pub(super) segment: Segment,
+    pub(super) goes: Vec<Goes>,
+    /// Whether all of its rows came in from outside as they are, changed and filtered at most.
+    pub(super) is_raw: bool,
+    /// Slots that are read at its beginning, once that is known.
+    live: Vec<SlotId>,
+}
+
+/// A column that the reader of a strand needs: one of those in scope, or the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Need {
+    Column(usize),
+    Time,
+}
+
+/// A stream, and how its batches are read.
+pub(super) struct Stream {
+    pub(super) node: Arc<Node>,
+    pub(super) strand: StrandId,
+    pub(super) columns: SourceColumns,
+    pub(super) clock: Option<Clock>,
+}
+
+impl Stream {
+    pub(super) fn step(&self) -> &StreamStep {
+        let Step::Stream(stream) = self.node.step() else { unreachable!("it was made of a stream") };
+        stream
+    }
+}
+
+/// An operator with state.
+pub(super) struct Operator {
+    pub(super) node: Arc<Node>,
+    ports: Vec<PortSlots>,
+    pub(super) results: StrandId,
+    pub(super) late: Option<StrandId>,
+}
+
+/// A plan, as far as it does not matter how it is run.
+pub(super) struct Strands {
+    pub(super) strands: Vec<Strand>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) operators: Vec<Operator>,
+}
+
+impl Strand {
+    /// What this strand reads of those that it begins with.
+    pub(super) fn needs(&self) -> BTreeSet<Need> {
+        let columns = self.begin_columns();
+        let need = |&slot: &SlotId| if slot < columns { Need::Column(slot) } else { Need::Time };
+        self.live.iter().map(need).collect()
+    }
+
+    /// Number of columns at its beginning: they fill the first slots.
+    fn begin_columns(&self) -> usize {
+        self.segment.begin_columns
+    }
+
+    /// The slot at its beginning that a need is about.
+    pub(super) fn slot_at_begin(&self, need: Need) -> SlotId {
+        match need {
+            Need::Column(column) => column,
+            Need::Time => self.clock().time,
+        }
+    }
+
+    /// The slot at its end that a need of its reader is about.
+    pub(super) fn slot_at_end(&self, need: Need) -> SlotId {
+        match need {
+            Need::Column(column) => self.segment.slots[column],
+            Need::Time => self.clock().time,
+        }
+    }
+
+    fn clock(&self) -> ClockSlots {
+        self.segment.clock.expect("time is read only where it is known")
+    }
+}
+
+/// The strand that holds the rows of each node, while it is still growing.
+struct Builder<'a> {
+    graph: &'a Graph,
+    /// Whether operators keep all columns that they see, to hand out rows that they reject.
+    keeps_sight: bool,
+    /// How often each node is read, as an output or by others.
+    uses: Vec<usize>,
+    /// The strand that ends at each node.
+    at: Vec<StrandId>,
+    built: Strands,
+}
+
+impl Builder<'_> {
+    fn begin(&mut self, begin: Begin, schema: &Schema, node: &Node, is_raw: bool) -> StrandId {
+        let segment = Segment::new(schema.clone(), node.time(), self.keeps_sight);
+        self.built.strands.push(Strand { begin, segment, goes: Vec::new(), is_raw, live: Vec::new() });
+        self.built.strands.len() - 1
+    }
+
+    /// A strand that can grow behind that node: the one that ends there, unless others read it too.
+    fn behind(&mut self, input: usize) -> StrandId {
+        let strand = self.at[input];
+        if self.uses[input] == 1 {
+            return strand;
+        }
+        self.read(&[input])
+    }
+
+    /// A strand that reads the rows of these nodes.
+    fn read(&mut self, inputs: &[usize]) -> StrandId {
+        let node = Arc::clone(&self.graph.nodes()[inputs[0]]);
+        let from: Vec<StrandId> = inputs.iter().map(|&input| self.at[input]).collect();
+        let is_raw = from.iter().all(|&strand| self.built.strands[strand].is_raw);
+        let strand = self.begin(Begin::Strands(from.clone()), node.schema(), &node, is_raw);
+        for from in from {
+            self.built.strands[from].goes.push(Goes::Strand(strand));
+        }
+        strand
+    }
+
+    fn add(&mut self, number: usize) -> Result<(), PlanError> {
+        let node = Arc::clone(&self.graph.nodes()[number]);
+        let inputs = self.graph.inputs(number);
+        let strand = match node.step() {
+            Step::Stream(stream) => self.stream(stream, &node),
+            Step::Filter(_) | Step::Select(_) | Step::WithColumns(_) | Step::Lookup(_) => {
+                let strand = self.behind(inputs[0]);
+                self.built.strands[strand].segment.step(node.step(), node.schema())?;
+                strand
+            }
+            Step::Union => {
+                let strand = self.read(inputs);
+                self.built.strands[strand].segment.widen(node.schema());
+                strand
+            }
+            Step::Late => {
+                let before = &self.graph.nodes()[inputs[0]];
+                let is_it = |operator: &Operator| Arc::ptr_eq(&operator.node, before);
+                let operator = self.built.operators.iter().position(is_it).expect("it is behind an operator");
+                match self.built.operators[operator].late {
+                    Some(strand) => strand,
+                    None => {
+                        let strand = self.begin(Begin::Late(operator), node.schema(), &node, false);
+                        self.built.operators[operator].late = Some(strand);
+                        strand
+                    }
+                }
+            }
+            Step::Window(_) | Step::CoGroup(_) | Step::Join(_) | Step::TopK(_) => {
+                let operator = self.built.operators.len();
+                let mut ports = Vec::new();
+                for (port, &input) in inputs.iter().enumerate() {
+                    let strand = self.behind(input);
+                    let strand = &mut self.built.strands[strand];
+                    ports.push(keyed::prepare(node.step(), port, &mut strand.segment)?);
+                    strand.goes.push(Goes::Port(operator, port));
+                }
+                let results = self.begin(Begin::Results(operator), node.schema(), &node, false);
+                self.built.operators.push(Operator { node: Arc::clone(&node), ports, results, late: None });
+                results
+            }
+        };
+        self.at.push(strand);
+        Ok(())
+    }
+
+    fn stream(&mut self, stream: &StreamStep, node: &Arc<Node>) -> StrandId {
+        let number = self.built.streams.len();
+        let strand = self.begin(Begin::Stream(number), node.schema(), node, true);
+        let clock =
+            self.built.strands[strand].segment.clock.zip(stream.time.as_ref()).map(|(slots, name)| {
+                let column = |name: &String| {
+                    let (column, _) = stream.schema.fields().find(name).expect("P1: the column is there");
+                    column
+                };
+                let from = match stream.arrival {
+                    Some(arrival) => TimeFrom::Wall(arrival),
+                    None => {
+                        TimeFrom::Columns { time: column(name), marks: stream.watermark.as_ref().map(column) }
+                    }
+                };
+                Clock {
+                    name: name.clone(),
+                    from,
+                    ticking: None,
+                    slot: slots.time,
+                    watermark_slot: slots.watermark,
+                    progress: BoundedDelay::new(stream.delay),
+                }
+            });
+        let nothing = vec![false; stream.schema.fields().len()];
+        let columns = SourceColumns::new(Arc::clone(&stream.schema), nothing);
+        self.built.streams.push(Stream { node: Arc::clone(node), strand, columns, clock });
+        strand
+    }
+}
+
+impl Strands {
+    /// Cuts plans into strands.
+    pub(super) fn of(outputs: &Outputs, keeps_sight: bool) -> Result<Self, PlanError> {
+        let graph = outputs.graph();
+        let mut uses: Vec<usize> = vec![0; graph.nodes().len()];
+        for (number, node) in graph.nodes().iter().enumerate() {
+            // Late rows leave by a way of their own.
+            let reads = if matches!(node.step(), Step::Late) { &[][..] } else { graph.inputs(number) };
+            reads.iter().for_each(|&input| uses[input] += 1);
+        }
+        graph.roots().iter().for_each(|&root| uses[root] += 1);
+        let built = Self { strands: Vec::new(), streams: Vec::new(), operators: Vec::new() };
+        let mut builder = Builder { graph: &graph, keeps_sight, uses, at: Vec::new(), built };
+        for number in 0..graph.nodes().len() {
+            builder.add(number)?;
+        }
+        for (output, &root) in graph.roots().iter().enumerate() {
+            let strand = builder.at[root];
+            builder.built.strands[strand].goes.push(Goes::Output(output));
+        }
+        let mut built = builder.built;
+        built.find_live();
+        built.prune();
+        built.set_ticking();
+        Ok(built)
+    }
+
+    /// Where the time of arrival is event time, it goes on by itself: often enough for the shortest window, and until
+    /// the longest has closed.
+    fn set_ticking(&mut self) {
+        let (mut shortest, mut longest) = (i64::MAX, 0);
+        for operator in &self.operators {
+            let Some((window, lateness)) = operator.node.step().window() else { continue };
+            let (step, whole) = match window {
+                WindowKind::Tumbling { size, .. } => (size, size),
+                WindowKind::Sliding { size, slide, .. } => (slide, size),
+                WindowKind::Session { gap } => (gap, gap.saturating_mul(2)),
+            };
+            shortest = shortest.min(step);
+            longest = longest.max(whole.saturating_add(lateness));
+        }
+        for clock in self.streams.iter_mut().filter_map(|stream| stream.clock.as_mut()) {
+            if matches!(clock.from, TimeFrom::Wall(_)) && longest > 0 {
+                let wanted_ns =
+                    u64::try_from(shortest).unwrap_or(u64::MAX).saturating_mul(1000) / TICKS_PER_WINDOW;
+                let period_ns = wanted_ns.clamp(SHORTEST_TICK_NS, LONGEST_TICK_NS);
+                // Windows over windows close one after the other.
+                let linger_us = longest.saturating_mul(1 + self.operators.len() as i64);
+                clock.ticking = Some(Ticking { period_ns, linger_us });
+            }
+        }
+    }
+
+    /// Settles what each strand has to carry, from the ends backwards (S2).
+    fn find_live(&mut self) {
+        for strand in (0..self.strands.len()).rev() {
+            let mut reads: Vec<SlotId> = Vec::new();
+            for goes in &self.strands[strand].goes {
+                match *goes {
+                    Goes::Output(_) => reads.extend_from_slice(&self.strands[strand].segment.slots),
+                    Goes::Strand(reader) => {
+                        let needs = self.strands[reader].needs();
+                        reads.extend(needs.into_iter().map(|need| self.strands[strand].slot_at_end(need)));
+                    }
+                    Goes::Port(operator, port) => {
+                        let operator = &self.operators[operator];
+                        reads.extend(operator.ports[port].reads());
+                        if let Some(late) = operator.late {
+                            let needs = self.strands[late].needs();
+                            reads
+                                .extend(needs.into_iter().map(|need| self.strands[strand].slot_at_end(need)));
+                        }
+                    }
+                }
+            }
+            let strand = &mut self.strands[strand];
+            strand.segment.end_reads = reads;
+            strand.live = strand.segment.live(|done| done == 0).swap_remove(0);
+        }
+    }
+
+    /// A column of a source that nobody reads is never converted.
+    fn prune(&mut self) {
+        for stream in &mut self.streams {
+            let schema = Arc::clone(&stream.step().schema);
+            let mut read = vec![false; schema.fields().len()];
+            let clock: Vec<usize> = stream.clock.iter().flat_map(|clock| clock.columns()).collect();
+            for &slot in self.strands[stream.strand].live.iter().chain(&clock) {
+                if let Some(column) = read.get_mut(slot) {
+                    *column = true;
+                }
+            }
+            stream.columns = SourceColumns::new(schema, read);
+        }
+    }
+
+    /// Makes an operator.
+    pub(super) fn make(&self, operator: OperatorId) -> Result<Box<dyn Stateful>, PlanError> {
+        let operator = &self.operators[operator];
+        let results = &self.strands[operator.results];
+        // Somebody behind goes by the time of the results.
+        let emits_time = results.segment.clock.is_some_and(|clock| results.live.contains(&clock.time));
+        keyed::make(operator.node.step(), &operator.ports, operator.node.schema(), emits_time)
+    }
+}

@@ -1,0 +1,61 @@
+//! Several plans that run as one query: what they share is computed once.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use penstock_types::{PlanError, Tick};
+
+use super::{Graph, Plan};
+
+/// What the only output is called.
+pub const RESULT: &str = "result";
+
+/// Plans by name, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outputs {
+    plans: Vec<(String, Plan)>,
+}
+
+impl Outputs {
+    /// These plans, each under its name.
+    pub fn new(plans: Vec<(String, Plan)>) -> Result<Self, PlanError> {
+        if plans.is_empty() {
+            return Err(PlanError::Invalid("there is nothing to run: name at least one stream".to_owned()));
+        }
+        for (number, (name, _)) in plans.iter().enumerate() {
+            if plans[..number].iter().any(|(other, _)| other == name) {
+                return Err(PlanError::Invalid(format!("two outputs are named \"{name}\"")));
+            }
+        }
+        let outputs = Self { plans };
+        Graph::of(outputs.plans.iter().map(|(_, plan)| plan.root()))?;
+        Ok(outputs)
+    }
+
+    /// The plans and their names.
+    pub fn plans(&self) -> &[(String, Plan)] {
+        &self.plans
+    }
+
+    /// All steps; the roots are the outputs.
+    pub fn graph(&self) -> Graph {
+        Graph::of(self.plans.iter().map(|(_, plan)| plan.root()))
+            .expect("streams were checked when they came together")
+    }
+
+    /// The columns of each output.
+    pub fn schemas(&self) -> impl Iterator<Item = (&str, &SchemaRef)> {
+        self.plans.iter().map(|(name, plan)| (name.as_str(), plan.schema()))
+    }
+
+    /// The unit of event time of the first stream that has one.
+    pub(crate) fn tick(&self) -> Option<Tick> {
+        self.graph().nodes().iter().find_map(|node| node.time().map(|time| time.tick))
+    }
+}
+
+impl From<&Plan> for Outputs {
+    fn from(plan: &Plan) -> Self {
+        Self { plans: vec![(RESULT.to_owned(), Plan { root: Arc::clone(plan.root()) })] }
+    }
+}

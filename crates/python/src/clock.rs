@@ -1,0 +1,30 @@
+//! Clocks whose hands are moved by hand.
+
+use std::time::Duration;
+
+use penstock_engine::clock::ManualClock as Inner;
+use pyo3::prelude::*;
+
+/// A clock that stands still until somebody moves its hands.
+#[pyclass(frozen, module = "penstock._penstock")]
+pub struct ManualClock {
+    pub(crate) inner: Inner,
+}
+
+#[pymethods]
+impl ManualClock {
+    #[new]
+    fn new(wall_us: i64) -> Self {
+        Self { inner: Inner::new(wall_us) }
+    }
+
+    /// Lets time go by.
+    fn advance(&self, py: Python<'_>, us: u64) {
+        py.detach(|| self.inner.advance(Duration::from_micros(us)));
+    }
+
+    /// Sets the clock on the wall.
+    fn set_wall(&self, wall_us: i64) {
+        self.inner.set_wall(wall_us);
+    }
+}

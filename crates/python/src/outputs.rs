@@ -1,0 +1,76 @@
+//! Several plans that run as one query.
+
+use penstock_engine::plan::{Outputs as Inner, Step};
+use pyo3::prelude::*;
+
+use crate::errors::plan_error;
+use crate::options::EngineOptions;
+use crate::output::Output;
+use crate::plan::Plan;
+use crate::run::run;
+
+/// Plans by name.
+#[pyclass(frozen, module = "penstock._penstock")]
+pub struct Outputs {
+    pub(crate) inner: Inner,
+}
+
+#[pymethods]
+impl Outputs {
+    #[new]
+    fn new(py: Python<'_>, plans: Vec<(String, Bound<'_, Plan>)>) -> PyResult<Self> {
+        let plans = plans.into_iter().map(|(name, plan)| (name, plan.get().inner.clone())).collect();
+        Ok(Self { inner: Inner::new(plans).map_err(|error| plan_error(py, error))? })
+    }
+
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.inner.plans().iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[getter]
+    fn plans(&self) -> Vec<Plan> {
+        self.inner.plans().iter().map(|(_, plan)| Plan { inner: plan.clone() }).collect()
+    }
+
+    /// The names of all streams.
+    #[getter]
+    fn streams(&self) -> Vec<String> {
+        let graph = self.inner.graph();
+        graph.nodes().iter().filter_map(|node| node.step().stream_name().map(str::to_owned)).collect()
+    }
+
+    /// Whether late rows go somewhere.
+    #[getter]
+    fn has_late(&self) -> bool {
+        self.inner.graph().nodes().iter().any(|node| matches!(node.step(), Step::Late))
+    }
+
+    fn explain(&self) -> String {
+        self.inner.explain()
+    }
+
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.inner.to_json()).map_err(|error| plan_error(py, error))
+    }
+
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        Ok(Self { inner: Inner::from_json(text).map_err(|error| plan_error(py, error))? })
+    }
+
+    /// Runs the plans over data for each stream, to the end. What each output gave.
+    fn run(
+        &self,
+        py: Python<'_>,
+        data: Vec<(String, Bound<'_, PyAny>)>,
+        options: &Bound<'_, EngineOptions>,
+        on_error: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<Output>> {
+        run(py, &self.inner, data, &options.get().inner, on_error)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.inner == other.get().inner)
+    }
+}

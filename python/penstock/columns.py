@@ -1,0 +1,242 @@
+"""Steps that change rows one by one: which rows go on, and with which columns."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Literal, Self
+
+from penstock import _penstock
+from penstock._arguments import read_column, read_expr, read_names
+from penstock._frozen import Frozen
+from penstock.exceptions import PlanError
+from penstock.expr import Expr, Value, col
+from penstock.protocols import ArrowData
+from penstock.sources import open_source
+
+__all__ = ["ColumnSteps"]
+
+
+class ColumnSteps(Frozen):
+    """The part of a `Stream` that changes rows one by one.
+
+    Example:
+        >>> import penstock as ps
+        >>> prices = ps.stream({"shop": "string", "price": "int64"})
+        >>> prices.filter(ps.col("price") > 1).drop("shop").rename(price="cents").schema.names
+        ['cents']
+    """
+
+    __slots__ = ()
+
+    _plan: _penstock.Plan
+
+    def _then(self, plan: _penstock.Plan) -> Self:
+        return type(self)(plan)  # type: ignore[call-arg]  # a Stream is made of its plan
+
+    def filter(self, *predicates: Expr | bool) -> Self:
+        """Keeps the rows for which all predicates are true; null is not true.
+
+        Args:
+            *predicates: Boolean expressions. All of them are computed for every row; to compute one only
+                where another is true, call `filter` twice.
+
+        Returns:
+            The longer pipeline.
+
+        Raises:
+            UnknownColumnError: The stream has no such column.
+            TypeMismatchError: A predicate is not boolean, or its types do not go together.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> dear = ps.stream({"price": "int64"}).filter(ps.col("price") > 1, ps.col("price") % 2 == 0)
+            >>> dear.run(pa.table({"price": [1, 2, 3, None]})).to_pylist()
+            [{'price': 2}]
+        """
+        for predicate in predicates:
+            if isinstance(predicate, str):
+                raise TypeError(f"filter() takes expressions: a column is written col({predicate!r})")
+        if not predicates:
+            return self
+        whole = reduce(operator.and_, (read_expr("filter", predicate) for predicate in predicates))
+        return self._then(self._plan.filter(whole._native))
+
+    def select(self, /, *exprs: Expr | str, **named: Expr | Value) -> Self:
+        """Makes rows of these columns only.
+
+        Args:
+            *exprs: Column names and expressions.
+            **named: Expressions with the names they are to have. A string here is the name of a column, too.
+
+        Returns:
+            The longer pipeline. It has a time column as long as the old one is among the columns under its
+            own name.
+
+        Raises:
+            UnknownColumnError: The stream has no such column.
+            TypeMismatchError: The types of an expression do not go together.
+            PlanError: Two columns would have the same name.
+
+        Example:
+            >>> import penstock as ps
+            >>> prices = ps.stream({"shop": "string", "price": "int64"})
+            >>> prices.select("shop", cents=ps.col("price") * 100).schema.names
+            ['shop', 'cents']
+        """
+        chosen = [read_column("select", item) for item in exprs]
+        chosen += [read_column("select", item).alias(name) for name, item in named.items()]
+        return self._then(self._plan.select([item._native for item in chosen]))
+
+    def with_columns(self, /, *exprs: Expr, **named: Expr | Value) -> Self:
+        """Adds columns to the rows, or replaces those that have the same name.
+
+        Args:
+            *exprs: Expressions; `alias` gives them a name.
+            **named: Expressions with the names they are to have.
+
+        Returns:
+            The longer pipeline.
+
+        Raises:
+            UnknownColumnError: The stream has no such column.
+            TypeMismatchError: The types of an expression do not go together.
+            PlanError: The time column would be replaced, or two new columns would have the same name.
+
+        Example:
+            >>> import penstock as ps
+            >>> prices = ps.stream({"shop": "string", "price": "int64"})
+            >>> prices.with_columns(cents=ps.col("price") * 100).schema.names
+            ['shop', 'price', 'cents']
+        """
+        for item in (*exprs, *named.values()):
+            # `select` reads a string as a column, an operator as a literal: here a reader could not tell.
+            if isinstance(item, str):
+                raise TypeError(f"with_columns() takes no bare strings: write col({item!r}) or lit({item!r})")
+        chosen = [read_expr("with_columns", item) for item in exprs]
+        chosen += [read_expr("with_columns", item).alias(name) for name, item in named.items()]
+        return self._then(self._plan.with_columns([item._native for item in chosen]))
+
+    def lookup(
+        self,
+        table: ArrowData,
+        *,
+        on: str | Sequence[str],
+        how: Literal["inner", "left"] = "inner",
+        name: str | None = None,
+    ) -> Self:
+        """Adds the columns of the matching row of a table.
+
+        Args:
+            table: The table, as any kind of Arrow data. It is read now and becomes part of the pipeline. Each
+                key may occur in it once.
+            on: The key: a column, or several, that the stream and the table both have. Null matches nothing.
+            how: What becomes of a row without a match: "inner" drops it, "left" fills in nulls.
+            name: What it is called, for `Query.replace_lookup`. Only needed if there are several.
+
+        Returns:
+            The longer pipeline, with the columns of the table (other than the key) at the end.
+
+        Raises:
+            UnknownColumnError: The stream or the table has no such column.
+            TypeMismatchError: The key has different types in the two.
+            PlanError: A key occurs twice in the table, or a column of the table has a name that is taken.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> shops = pa.table({"shop": [1, 2], "city": ["Graz", "Linz"]})
+            >>> sales = ps.stream({"shop": "int64"}).lookup(shops, on="shop")
+            >>> sales.run(pa.table({"shop": [2, 3]})).to_pylist()
+            [{'shop': 2, 'city': 'Linz'}]
+        """
+        return self._then(self._plan.lookup(open_source(table, "table"), read_names("on", on), how, name))
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **named: str) -> Self:
+        """Gives columns other names.
+
+        Args:
+            names: The new name of each column that gets one, by the old name.
+            **named: The same as keywords: `rename(price="cents")` makes "price" be called "cents".
+
+        Returns:
+            The longer pipeline, with the same columns in the same order. A renamed time column stays the time
+            column.
+
+        Raises:
+            UnknownColumnError: The stream has no such column.
+            PlanError: Two columns would have the same name.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.stream({"shop": "string", "price": "int64"}).rename(price="cents").schema.names
+            ['shop', 'cents']
+        """
+        new_names = {**(names or {}), **named}
+        for name in (*new_names, *new_names.values()):
+            if not isinstance(name, str):
+                raise TypeError(
+                    f"rename() maps column names to column names, not {type(name).__name__} {name!r}"
+                )
+        self._check_columns(new_names)
+        columns = [col(name).alias(new_names.get(name, name)) for name in self._plan.schema.names]
+        return self._then(self._plan.select([column._native for column in columns]))
+
+    def drop(self, *columns: str) -> Self:
+        """Leaves columns out.
+
+        Args:
+            *columns: The names of the columns that go.
+
+        Returns:
+            The longer pipeline, with the other columns in the same order.
+
+        Raises:
+            UnknownColumnError: The stream has no such column.
+            PlanError: No column would be left.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.stream({"shop": "string", "price": "int64"}).drop("shop").schema.names
+            ['price']
+        """
+        for name in columns:
+            if not isinstance(name, str):
+                raise TypeError(f"drop() takes column names, not {type(name).__name__} {name!r}")
+        self._check_columns(columns)
+        kept = [col(name)._native for name in self._plan.schema.names if name not in columns]
+        if not kept:
+            raise PlanError("drop() would leave no column")
+        return self._then(self._plan.select(kept))
+
+    def cast(self, types: Mapping[str, str] | None = None, /, **named: str) -> Self:
+        """Gives columns other types. A value that does not fit the new type is a `ComputeError`.
+
+        Args:
+            types: The new type of each column that gets one, by its name: see `Expr.cast`.
+            **named: The same as keywords: `cast(price="float64")`.
+
+        Returns:
+            The longer pipeline, with the same columns in the same order.
+
+        Raises:
+            UnknownColumnError: The stream has no such column.
+            TypeMismatchError: There is no way from the old type to the new one.
+            PlanError: The type of the time column would change.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.stream({"price": "int32"}).cast(price="float64").schema.types
+            ['float64']
+        """
+        new_types = {**(types or {}), **named}
+        self._check_columns(new_types)
+        columns = [col(name).cast(kind).alias(name) for name, kind in new_types.items()]
+        return self._then(self._plan.with_columns([column._native for column in columns]))
+
+    def _check_columns(self, names: Mapping[str, object] | Sequence[str]) -> None:
+        """Lets the engine find the first name that is not there, with the closest match."""
+        known = self._plan.schema.names
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            self._plan.select([col(unknown[0])._native])

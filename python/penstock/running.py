@@ -1,0 +1,93 @@
+"""Runs pipelines over data, to their end: what `Stream.run` and `Outputs.run` have in common."""
+
+import warnings
+from collections.abc import Mapping
+
+from penstock import _penstock
+from penstock.exceptions import LateRowsWarning, PlanError
+from penstock.protocols import ArrowArray, ArrowData, ArrowStream
+from penstock.rejecting import OnError, read_on_error
+from penstock.result import Result
+from penstock.sources import open_source
+
+__all__ = ["by_stream", "run_outputs"]
+
+
+def by_stream(streams: list[str], given: object, argument: str) -> list[tuple[str, object]]:
+    """Says which data belongs to which stream.
+
+    Args:
+        streams: The names of the streams.
+        given: A mapping of names to data; or data, if there is one stream only.
+        argument: How the user knows it, for the error message.
+
+    Returns:
+        Pairs of a name and data.
+
+    Raises:
+        PlanError: There are several streams, and the data is not for each of them.
+
+    Example:
+        >>> by_stream(["bids"], [1], "data")
+        [('bids', [1])]
+    """
+    if isinstance(given, Mapping) and not isinstance(given, ArrowStream | ArrowArray):
+        for name in given:
+            if not isinstance(name, str):
+                raise TypeError(f"{argument} maps names of streams to data, not {name!r}")
+        return list(given.items())
+    if len(streams) == 1:
+        return [(streams[0], given)]
+    names = ", ".join(f"{name!r}: ..." for name in streams)
+    raise PlanError(f"this pipeline reads {len(streams)} streams: give {argument} for each, as {{{names}}}")
+
+
+def run_outputs(
+    outputs: _penstock.Outputs,
+    data: ArrowData | Mapping[str, ArrowData],
+    options: _penstock.EngineOptions,
+    *,
+    on_error: OnError = "fail",
+    warn_above: int,
+) -> dict[str, Result]:
+    """Runs pipelines over data, and waits for the results.
+
+    Args:
+        outputs: The pipelines.
+        data: The rows, for each stream if there are several.
+        options: How they are run.
+        on_error: What becomes of rows that an operator has no answer for.
+        warn_above: Whose line a warning is to name, counted from here.
+
+    Returns:
+        The result of each output.
+
+    Example:
+        >>> import penstock as ps
+        >>> plan = ps.stream({"price": "int64"})._plan
+        >>> from penstock.options import read_options
+        >>> run_outputs(_penstock.Outputs([("a", plan)]), [], read_options(), warn_above=2)["a"].rows_in
+        0
+    """
+    given = by_stream(outputs.streams, data, "data")
+    several = len(outputs.streams) > 1
+    opened: list[tuple[str, object]] = [
+        (name, open_source(one, f"data[{name!r}]" if several else "data"))  # type: ignore[arg-type]
+        for name, one in given
+    ]
+    made = outputs.run(opened, options, read_on_error(on_error))
+    if made[0].rows_late and not outputs.has_late:
+        warnings.warn(_late_rows(made[0]), LateRowsWarning, stacklevel=warn_above)
+    return {name: Result(output) for name, output in zip(outputs.names, made, strict=True)}
+
+
+def _late_rows(output: _penstock.Output) -> str:
+    rows = (
+        "1 row came after its window"
+        if output.rows_late == 1
+        else f"{output.rows_late:,} rows came after their windows"
+    )
+    return (
+        f"{rows} had closed and did not count, out of {output.rows_in:,}; the latest lay "
+        f"{output.late_by_text} behind the watermark. Raise delay= by as much to count all of them."
+    )
