@@ -96,7 +96,9 @@ def test_a_window_needs_a_time_column() -> None:
     without = [
         ps.stream(SCHEMA),
         stream().select("price"),
-        stream().window(ps.tumbling("1s")).agg(ps.count()),
+        stream().window(ps.tumbling("1s"), allowed_lateness="1s").agg(ps.count()),
+        stream().window(ps.tumbling("1s")).agg(ps.count()).select("count"),
+        stream().window(ps.tumbling("1s")).agg(ps.count()).split_late()[1],
     ]
     for timeless in without:
         with pytest.raises(ps.MissingTimeColumnError, match="time"):

@@ -219,7 +219,7 @@ def test_a_plan_knows_its_columns_and_its_time() -> None:
     assert len(stream.schema) == 5
     assert stream.filter(ps.col("keep")).time == "t"
     assert stream.select("x").time is None
-    assert full().time is None
+    assert full().time == "window_end"
     assert ps.stream(SCHEMA).time is None
 
 
