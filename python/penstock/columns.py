@@ -6,11 +6,12 @@ from functools import reduce
 from typing import Literal, Self
 
 from penstock import _penstock
-from penstock._arguments import read_column, read_expr, read_names
+from penstock._arguments import read_column, read_expr, read_names, read_schema
 from penstock._frozen import Frozen
 from penstock.exceptions import PlanError
 from penstock.expr import Expr, Value, col
-from penstock.protocols import ArrowData
+from penstock.functions import BatchFunction, MappedFunction
+from penstock.protocols import ArrowData, ArrowSchema
 from penstock.sources import open_source
 
 __all__ = ["ColumnSteps"]
@@ -233,6 +234,48 @@ class ColumnSteps(Frozen):
         self._check_columns(new_types)
         columns = [col(name).cast(kind).alias(name) for name, kind in new_types.items()]
         return self._then(self._plan.with_columns([column._native for column in columns]))
+
+    def map_batches(
+        self, function: BatchFunction, *, schema: ArrowSchema | Mapping[str, str] | None = None
+    ) -> Self:
+        """Calls a function of yours with batches of rows; what it gives back goes on.
+
+        It is called on a worker of the engine, one call at a time in the whole process, while other workers
+        go on with everything else. How rows are cut into batches is up to the engine, so the function should
+        treat each row alike. What it raises ends the query and comes out of it as itself, with the row that
+        it failed for as a note: to find that row, the function is called again with parts of the batch. With
+        `on_error="skip"`, or a function there, only such rows are left out.
+
+        Args:
+            function: Takes a `Batch`, which any Arrow library reads, and gives Arrow data back: a table, a
+                batch, a data frame.
+            schema: The columns of what it gives back, as for `stream`. Without it they are those of this
+                stream.
+
+        Returns:
+            The longer pipeline. It has a time column as long as the old one comes back under its own name
+            and type; a row that comes back with an earlier time may be late.
+
+        Raises:
+            TypeError: This is not a function, or not a schema.
+            UnsupportedTypeError: A column has a type that the engine does not process.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import pyarrow.compute as pc
+            >>> import penstock as ps
+            >>> def shout(batch: ps.Batch) -> pa.Table:
+            ...     table = pa.table(batch)
+            ...     return table.set_column(0, "word", pc.utf8_upper(table["word"]))
+            >>> words = ps.stream({"word": "string"}).map_batches(shout)
+            >>> words.run(pa.table({"word": ["hush"]})).to_pylist()
+            [{'word': 'HUSH'}]
+        """
+        if not callable(function):
+            raise TypeError(f"map_batches() takes a function, not {type(function).__name__}")
+        columns = self._plan.schema if schema is None else read_schema(schema)
+        name = getattr(function, "__qualname__", None) or type(function).__name__
+        return self._then(self._plan.map_batches(name, MappedFunction(function), columns))
 
     def _check_columns(self, names: Mapping[str, object] | Sequence[str]) -> None:
         """Lets the engine find the first name that is not there, with the closest match."""

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Mapping
-from typing import final
+from typing import Any, final
 
 from penstock import _penstock
 from penstock._frozen import Frozen
@@ -171,7 +171,7 @@ class Outputs(Frozen):
         return hash(self.explain())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Outputs.from_json, (self.to_json(),)
+        return _from_parts, self._native.to_parts()
 
     def __repr__(self) -> str:
         return self.explain()
@@ -205,3 +205,7 @@ def outputs(**streams: Stream) -> Outputs:
         if not isinstance(one, Stream):
             raise TypeError(f"outputs() takes streams, and {name}= is {type(one).__name__}")
     return Outputs(_penstock.Outputs([(name, one._plan) for name, one in streams.items()]))
+
+
+def _from_parts(text: str, functions: list[tuple[str, Any]]) -> Outputs:
+    return Outputs(_penstock.Outputs.from_parts(text, functions))

@@ -277,6 +277,7 @@ class Query(Frozen):
         * `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`,
           `rows_rejected`, `rows_out`: Where the rows went. Once the query is finished, `rows_in` plus
           `rows_copied` is the sum of the next five; while it runs, rows on their way count nowhere yet.
+        * `late_results`: Results, of windows or of functions, that came too late for a window behind them.
         * `batches_in`: Batches taken in.
         * `late_by`: How far the latest of the late rows lay behind the watermark, in units of the time
           column, or None.

@@ -107,6 +107,19 @@ class Result(Rows):
         return self._native.rows_late
 
     @property
+    def late_results(self) -> int:
+        """How many results, of windows or of functions, came after a window behind them had closed.
+
+        They are rows of the pipeline's own making, and so no part of `rows_in`.
+
+        Example:
+            >>> import penstock as ps
+            >>> ps.stream({"price": "int64"}).run([]).late_results
+            0
+        """
+        return self._native.late_results
+
+    @property
     def rows_shed(self) -> int:
         """How many rows were skipped because the query lagged behind a shared source with `on_lag="shed"`.
 
@@ -192,11 +205,11 @@ class Result(Rows):
         """All counters of the run.
 
         Returns:
-            `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`,
-            `rows_rejected`, `rows_out`, `batches_in`, `late_by` (a whole number in units of the time column,
-            or None), `seconds`, `event_latency` and `output_latency`: see `Query.metrics`, `operators`: a
-            dictionary for each operator, with `name`, `rows_in`, `rows_out`, `runs` and `seconds`, and
-            `memory`: that of `memory`.
+            `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`,
+            `late_results`, `rows_shed`, `rows_rejected`, `rows_out`, `batches_in`, `late_by` (a whole number
+            in units of the time column, or None), `seconds`, `event_latency` and `output_latency`: see
+            `Query.metrics`, `operators`: a dictionary for each operator, with `name`, `rows_in`, `rows_out`,
+            `runs` and `seconds`, and `memory`: that of `memory`.
 
         Example:
             >>> import pyarrow as pa
@@ -213,6 +226,7 @@ class Result(Rows):
             "rows_contributed": output.rows_contributed,
             "rows_filtered": output.rows_filtered,
             "rows_late": output.rows_late,
+            "late_results": output.late_results,
             "rows_shed": output.rows_shed,
             "rows_rejected": output.rows_rejected,
             "rows_out": output.rows_out,

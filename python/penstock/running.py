@@ -76,17 +76,14 @@ def run_outputs(
         for name, one in given
     ]
     made = outputs.run(opened, options, read_on_error(on_error))
-    if made[0].rows_late and not outputs.has_late:
+    if made[0].rows_late + made[0].late_results and not outputs.has_late:
         warnings.warn(_late_rows(made[0]), LateRowsWarning, stacklevel=warn_above)
     return {name: Result(output) for name, output in zip(outputs.names, made, strict=True)}
 
 
 def _late_rows(output: _penstock.Output) -> str:
-    rows = (
-        "1 row came after its window"
-        if output.rows_late == 1
-        else f"{output.rows_late:,} rows came after their windows"
-    )
+    late = output.rows_late + output.late_results
+    rows = "1 row came after its window" if late == 1 else f"{late:,} rows came after their windows"
     return (
         f"{rows} had closed and did not count, out of {output.rows_in:,}; the latest lay "
         f"{output.late_by_text} behind the watermark. Raise delay= by as much to count all of them."

@@ -7,7 +7,7 @@ are read then, everything else by `Stream.run`.
 
 import html
 from collections.abc import Mapping
-from typing import final
+from typing import Any, final
 
 from penstock import _penstock
 from penstock._arguments import read_schema
@@ -281,10 +281,14 @@ class Stream(ColumnSteps, CombiningSteps):
         return hash(self._plan)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Stream.from_json, (self.to_json(),)
+        return _from_parts, self._plan.to_parts()
 
     def __repr__(self) -> str:
         return self.explain()
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+def _from_parts(text: str, functions: list[tuple[str, Any]]) -> Stream:
+    return Stream(_penstock.Plan.from_parts(text, functions))

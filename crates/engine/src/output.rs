@@ -53,6 +53,8 @@ pub struct Output {
     pub rows_filtered: u64,
     /// Rows that came after their window had closed.
     pub rows_late: u64,
+    /// Results that came after a window behind them had closed.
+    pub late_results: u64,
     /// Rows that were skipped because the query lagged behind its source.
     pub rows_shed: u64,
     /// Rows that were left out because an operator had no answer for them.

@@ -15,6 +15,7 @@ mod engine;
 mod errors;
 mod expr;
 mod foreign;
+mod function;
 mod literal;
 mod metrics;
 mod options;

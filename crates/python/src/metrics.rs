@@ -71,13 +71,15 @@ fn tasks<'py>(py: Python<'py>, metrics: &[TaskMetrics]) -> PyResult<Bound<'py, P
 
 /// What a query, or a shared source, has come to.
 pub(crate) fn query<'py>(py: Python<'py>, metrics: &QueryMetrics) -> PyResult<Bound<'py, PyDict>> {
-    let Rows { rows_in, copied, contributed, filtered, late, shed, rejected, rows_out } = metrics.rows;
+    let Rows { rows_in, copied, contributed, filtered, late, late_results, shed, rejected, rows_out } =
+        metrics.rows;
     let rows = [
         ("rows_in", rows_in),
         ("rows_copied", copied),
         ("rows_contributed", contributed),
         ("rows_filtered", filtered),
         ("rows_late", late),
+        ("late_results", late_results),
         ("rows_shed", shed),
         ("rows_rejected", rejected),
         ("rows_out", rows_out),

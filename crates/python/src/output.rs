@@ -81,6 +81,11 @@ impl Output {
     }
 
     #[getter]
+    fn late_results(&self) -> u64 {
+        self.inner.late_results
+    }
+
+    #[getter]
     fn rows_contributed(&self) -> u64 {
         self.inner.rows_contributed
     }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::errors::plan_error;
 use crate::options::EngineOptions;
 use crate::output::Output;
-use crate::plan::Plan;
+use crate::plan::{Parts, Plan, parts, wrapped};
 use crate::run::run;
 
 /// Plans by name.
@@ -57,6 +57,17 @@ impl Outputs {
     #[staticmethod]
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
         Ok(Self { inner: Inner::from_json(text).map_err(|error| plan_error(py, error))? })
+    }
+
+    /// The plans as JSON, and the functions that they call with their names.
+    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+        parts(py, self.inner.to_parts())
+    }
+
+    #[staticmethod]
+    fn from_parts(py: Python<'_>, text: &str, functions: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Self> {
+        let inner = Inner::from_parts(text, &wrapped(functions));
+        Ok(Self { inner: inner.map_err(|error| plan_error(py, error))? })
     }
 
     /// Runs the plans over data for each stream, to the end. What each output gave.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use penstock_engine::Plan as Inner;
 use penstock_engine::options::choose;
 use penstock_engine::plan::{
-    Aggregate as PlanAggregate, Arrival, StreamOptions, WindowSpan, join_kind, lookup_kind,
+    Aggregate as PlanAggregate, Arrival, Function, StreamOptions, WindowSpan, join_kind, lookup_kind,
 };
 use penstock_expr::Expr as Tree;
 use penstock_types::{PlanError, Span};
@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use crate::arrow::one_batch;
 use crate::errors::plan_error;
 use crate::expr::{Aggregate, Expr};
+use crate::function::PyFunction;
 use crate::schema::Schema;
 
 /// An immutable pipeline.
@@ -71,6 +72,22 @@ impl Window {
     fn session(py: Python<'_>, gap: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self { inner: WindowSpan::Session { gap: span(py, gap)? } })
     }
+}
+
+/// The text of a plan, and the functions that it calls with their names.
+pub(crate) type Parts<'py> = (String, Vec<(String, Bound<'py, PyAny>)>);
+
+/// A plan that was written, as Python keeps it.
+pub(crate) fn parts<'py>(
+    py: Python<'py>,
+    written: Result<(String, Vec<Function>), PlanError>,
+) -> PyResult<Parts<'py>> {
+    let (text, functions) = written.map_err(|error| plan_error(py, error))?;
+    Ok((text, functions.iter().filter_map(|function| PyFunction::unwrap(py, function)).collect()))
+}
+
+pub(crate) fn wrapped(functions: Vec<(String, Bound<'_, PyAny>)>) -> Vec<Function> {
+    functions.into_iter().map(|(name, function)| PyFunction::wrap(name, &function)).collect()
 }
 
 impl Plan {
@@ -136,6 +153,27 @@ impl Plan {
         let table = one_batch(table, "a lookup table")?;
         let plan = py.detach(|| self.inner.named_lookup(&table, on, kind, name));
         Self::wrap(py, plan)
+    }
+
+    /// Calls a function with batches of rows.
+    fn map_batches(
+        &self,
+        py: Python<'_>,
+        name: String,
+        function: &Bound<'_, PyAny>,
+        schema: &Bound<'_, Schema>,
+    ) -> PyResult<Self> {
+        Self::wrap(py, self.inner.map_batches(PyFunction::wrap(name, function), &schema.get().inner))
+    }
+
+    /// The plan as JSON, and the functions that it calls with their names.
+    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+        parts(py, self.inner.to_parts())
+    }
+
+    #[staticmethod]
+    fn from_parts(py: Python<'_>, text: &str, functions: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Self> {
+        Self::wrap(py, Inner::from_parts(text, &wrapped(functions)))
     }
 
     fn check_window(

@@ -13,7 +13,6 @@ use penstock_memory::{
 };
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
-use penstock_scheduler::profile::Counter;
 use penstock_scheduler::{Profile, rows_per_run};
 use penstock_types::PlanError;
 
@@ -22,20 +21,21 @@ use super::chain::{Chain, Link};
 use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
 use super::edges::{EdgePlan, EdgesPending};
 use super::inputs::{Inlet, Input, SharedInlet};
+use super::map::{MappedTime, Mapper};
 use super::outlet::{Judging, Outlet, Readers};
-use super::rejects::{OnError, Rejects};
+use super::rejects::{OnError, Rejects, Sight};
 use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
 use super::sink::{Deliver, Press, Sink, Taker};
 use super::source::{Intake, Source};
-use super::stateful::{Keyed, KeyedCounts, LateWay};
-use super::strands::{StrandId, Strands};
+use super::stateful::{Inside, Keyed, KeyedCounts, LateWay};
+use super::strands::{Operator, StrandId, Strands};
 use super::task::Task;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::options::{Chaining, RunOptions};
 use crate::plan::{Outputs, Plan, Step, StreamStep};
-use crate::query::account::{Account, Operator, Role, SourceCounts};
+use crate::query::account::{self, Account, Role, SourceCounts};
 use crate::query::tables::LiveTable;
 use crate::results::Results;
 use crate::share::{Joins, Lag};
@@ -235,7 +235,7 @@ impl Assembler<'_> {
         let layout = Layout::new(segment.kinds_of(&slots));
         let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
         let writer = self.writer(layout, false, Arc::clone(&room) as _)?;
-        let head = Chain { run: segment.run(), links: Vec::new() };
+        let head = Chain { run: segment.run(), links: Vec::new(), rejected: Arc::default() };
         let judging = clock.map_or(Judging::AsItStands, Judging::Exact);
         let readers = Readers { has_tasks: true, sinks: Vec::new() };
         let outlet = Outlet::new((writer, room), slots, judging, readers);
@@ -251,8 +251,8 @@ impl Assembler<'_> {
     }
 }
 
-fn named(name: &str, role: Role, profile: &Arc<Profile>) -> Operator {
-    Operator { name: name.to_owned(), role, profile: Arc::clone(profile) }
+fn named(name: &str, role: Role, profile: &Arc<Profile>) -> account::Operator {
+    account::Operator { name: name.to_owned(), role, profile: Arc::clone(profile) }
 }
 
 impl Assembly<'_> {
@@ -269,7 +269,11 @@ impl Assembly<'_> {
             }
             links.push(link);
         }
-        Ok(Chain { run: segment.run(), links })
+        let (run, rejected) = (segment.run(), Arc::default());
+        if role == Role::Stage {
+            self.account.rejected.push(Arc::clone(&rejected));
+        }
+        Ok(Chain { run, links, rejected })
     }
 
     fn input(
@@ -374,25 +378,20 @@ impl Assembly<'_> {
         more.append(&mut readers);
         let is_source = inputs.iter().any(|(input, _)| matches!(input, DraftInput::Stream(_)));
         let bell = Arc::clone(&self.bells[number]);
-        let rejects = self.rejects(&draft, &bell);
+        let rejects = self.rejects(&bell);
         let task = Task::new(made, ports, keyed, outlet, rejects);
         Ok(Installed { name, body: Body::Task(Box::new(task)), bell, readers: more, is_source })
     }
 
     /// How a task deals with rows that its operators have no answer for, if the query does not fail with them.
-    fn rejects(&mut self, draft: &Draft, bell: &Arc<Bell>) -> Option<Rejects> {
+    fn rejects(&self, bell: &Arc<Bell>) -> Option<Rejects> {
         if self.on_error == OnError::Fail {
             return None;
         }
-        let count: Arc<Counter> = Arc::default();
-        let is_raw = draft.operator.is_none() && self.strands.strands[draft.out.0].is_raw
-            || draft.operator.is_some()
-                && draft.ports.iter().all(|port| self.strands.strands[port.strand].is_raw);
-        self.account.rejected.push((Arc::clone(&count), is_raw));
         if let Some(letters) = &self.letters {
             letters.hang(bell);
         }
-        Some(Rejects::new(count, self.letters.clone()))
+        Some(Rejects::new(self.letters.clone()))
     }
 
     /// What people call a task: by the last of its operators.
@@ -423,7 +422,11 @@ impl Assembly<'_> {
             .edges
             .get(&EdgeKey::Strand(strand, done))
             .is_some_and(|edge| edge.slots.contains(&clock.time));
-        if draft.operator.is_some() || !carries_time {
+        let calls = |(operator, _): &(usize, _)| {
+            matches!(self.strands.operators[*operator].node.step(), Step::Map(_))
+        };
+        let makes_results = draft.operator.as_ref().is_some_and(|operator| !calls(operator));
+        if makes_results || !carries_time {
             return Judging::AsItStands; // results are judged by the watermark between them
         }
         match inputs {
@@ -441,15 +444,16 @@ impl Assembly<'_> {
         sink_bells: &[Arc<Bell>],
         readers: &mut Vec<usize>,
     ) -> Result<Keyed, StartError> {
-        let made = self.strands.make(operator)?;
         let (results, late) =
             (self.strands.operators[operator].results, self.strands.operators[operator].late);
         let name = self.strands.operators[operator].node.step().name();
         let ports: Vec<StrandId> = self.drafts[task].ports.iter().map(|port| port.strand).collect();
+        let made = self.inside(task, operator)?;
         let counts = KeyedCounts {
             profile: Arc::default(),
             port_rows: ports.iter().map(|_| Arc::default()).collect(),
             late: Arc::default(),
+            rejected: Arc::default(),
             closings: Arc::default(),
         };
         self.account.closings.push(Arc::clone(&counts.closings));
@@ -459,8 +463,10 @@ impl Assembly<'_> {
                 self.account.entered.push(Arc::clone(rows));
             }
         }
-        if ports.iter().any(|port| self.strands.strands[*port].is_raw) {
-            self.account.late.push(Arc::clone(&counts.late));
+        let is_raw = ports.iter().any(|port| self.strands.strands[*port].is_raw);
+        self.account.late.push((Arc::clone(&counts.late), is_raw));
+        if is_raw {
+            self.account.rejected_outside.push(Arc::clone(&counts.rejected));
         }
         let late = match late {
             None => None,
@@ -491,6 +497,22 @@ impl Assembly<'_> {
             self.by.rows_per_run(row_bytes),
             (late, close_after_ns),
         ))
+    }
+
+    /// What takes runs in and gives others out.
+    fn inside(&self, task: usize, operator: usize) -> Result<Inside, StartError> {
+        let Operator { node, ports, results, .. } = &self.strands.operators[operator];
+        let Step::Map(step) = node.step() else {
+            return Ok(Inside::Stateful(self.strands.make(operator)?));
+        };
+        let sight = Sight::new(node.inputs()[0].schema(), &ports[0].column_slots());
+        let time = self.strands.result_time(*results).zip(node.time()).map(|(slot, time)| {
+            let (column, _) =
+                node.schema().fields().find(&time.column).expect("P1: the time column is there");
+            MappedTime { column, slot, is_end: time.is_end }
+        });
+        let bell = Arc::clone(&self.bells[task]);
+        Ok(Inside::Map(Box::new(Mapper::new(step.function.clone(), sight, &step.schema, time, bell))))
     }
 
     fn sink(

@@ -7,6 +7,7 @@ use penstock_memory::Run;
 use penstock_memory::coordinator::StateAccount;
 use penstock_operators::Stage;
 use penstock_scheduler::Profile;
+use penstock_scheduler::profile::Counter;
 
 use super::rejects::{Rejects, Sight};
 use crate::error::RunError;
@@ -31,6 +32,8 @@ pub(super) struct Link {
 pub(super) struct Chain {
     pub(super) run: Run,
     pub(super) links: Vec<Link>,
+    /// Rows that they had no answer for.
+    pub(super) rejected: Arc<Counter>,
 }
 
 impl Chain {
@@ -50,7 +53,9 @@ impl Chain {
             let failed = |error| RunError::Compute { operator: link.name.to_owned(), error };
             if let Err(error) = link.stage.apply(&mut self.run) {
                 let Some(rejects) = rejects.as_deref_mut() else { return Err(failed(error)) };
-                rejects.take_out((link.name, &mut *link.stage, link.sight.as_ref()), &mut self.run, error)?;
+                let sight = link.sight.as_ref();
+                let rows = rejects.take_out((link.name, &mut *link.stage, sight), &mut self.run, error)?;
+                self.rejected.add(rows);
                 link.stage.apply(&mut self.run).map_err(failed)?;
             }
             let now = Instant::now();

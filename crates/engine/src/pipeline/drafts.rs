@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::plan::Step;
+
 use super::strands::{Begin, Goes, OperatorId, StrandId, Strands};
 
 /// An edge: behind so many operators of a strand, or where an operator's late rows leave.
@@ -95,8 +97,11 @@ impl Drafting<'_> {
             [Goes::Port(operator, port)] => Some((operator, port)),
             _ => None,
         };
-        let is_only_port =
-            port.is_some_and(|(operator, _)| self.strands.operators[operator].node.inputs().len() == 1);
+        // Rows go to a function by an edge, where the watermark stands exactly before those that it matters for.
+        let is_only_port = port.is_some_and(|(operator, _)| {
+            let node = &self.strands.operators[operator].node;
+            node.inputs().len() == 1 && !matches!(node.step(), Step::Map(_))
+        });
         let (mut groups, mut tail) = if self.chain { (Vec::new(), 0..count) } else { self.groups(number) };
         // What runs together with the beginning.
         let first = if self.chain { 0..count } else { 0..0 };

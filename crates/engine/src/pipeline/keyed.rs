@@ -19,7 +19,8 @@ type Place = (SlotId, DataType);
 
 /// What an operator reads of one of its inputs.
 pub(super) struct PortSlots {
-    clock: ClockSlots,
+    /// Event time, if it goes by that.
+    clock: Option<ClockSlots>,
     keys: Vec<Place>,
     /// The input of each aggregate, the columns of a join, or those of the first rows behind what they are ordered by.
     columns: Vec<Option<Place>>,
@@ -30,7 +31,17 @@ impl PortSlots {
     /// All of the slots.
     pub(super) fn reads(&self) -> impl Iterator<Item = SlotId> {
         let keys = self.keys.iter().map(|(slot, _)| *slot);
-        keys.chain(self.columns.iter().flatten().map(|(slot, _)| *slot)).chain([self.clock.time])
+        let columns = self.columns.iter().flatten().map(|(slot, _)| *slot);
+        keys.chain(columns).chain(self.clock.map(|clock| clock.time))
+    }
+
+    fn clock(&self) -> ClockSlots {
+        self.clock.expect("P1: windows are refused without event time")
+    }
+
+    /// The slots of its columns.
+    pub(super) fn column_slots(&self) -> Vec<SlotId> {
+        self.columns.iter().flatten().map(|(slot, _)| *slot).collect()
     }
 
     fn key_slots(&self) -> Vec<SlotId> {
@@ -81,7 +92,11 @@ type PortParts = (Vec<Option<Place>>, Vec<AccumulatorFactory>);
 /// Ends a segment with an operator: computes what that reads at one of its ports.
 pub(super) fn prepare(step: &Step, port: usize, segment: &mut Segment) -> Result<PortSlots, PlanError> {
     let prepared = segment.ops.len();
-    let clock = segment.clock.expect("P1: windows are refused without event time");
+    if matches!(step, Step::Map(_)) {
+        let columns = (0..segment.slots.len()).map(|column| place(segment, column)).collect();
+        return Ok(PortSlots { clock: None, keys: Vec::new(), columns, factories: Vec::new() });
+    }
+    let clock = segment.clock;
     let (keys, (columns, factories)) = match step {
         Step::Window(step) => (segment.project("window keys", &step.by)?, inputs(segment, &step.aggregates)?),
         Step::CoGroup(step) => {
@@ -135,8 +150,8 @@ pub(super) fn make(
         }
         Step::Join(step) => {
             let port = |slots: &PortSlots| JoinPort {
-                time: slots.clock.time,
-                watermark: slots.clock.watermark,
+                time: slots.clock().time,
+                watermark: slots.clock().watermark,
                 keys: slots.key_slots(),
                 columns: slots.stored_columns(0),
             };
@@ -159,8 +174,8 @@ pub(super) fn make(
                 k: step.k,
                 largest: step.largest,
                 port: TopKPort {
-                    time: slots.clock.time,
-                    watermark: slots.clock.watermark,
+                    time: slots.clock().time,
+                    watermark: slots.clock().watermark,
                     keys: slots.key_slots(),
                     by: *order,
                     columns: slots.stored_columns(1),
@@ -190,8 +205,8 @@ fn aggregate(
         let input =
             |(number, place): (usize, &Option<Place>)| (first + number, place.as_ref().map(|place| place.0));
         window_ports.push(WindowPort {
-            time: slots.clock.time,
-            watermark: slots.clock.watermark,
+            time: slots.clock().time,
+            watermark: slots.clock().watermark,
             keys: slots.key_slots(),
             inputs: slots.columns.iter().enumerate().map(input).collect(),
         });

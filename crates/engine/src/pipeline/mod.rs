@@ -8,6 +8,7 @@
 //! - `segment`: columns and operators over one set of slots; `strands`: a plan cut into such pieces
 //! - `drafts`: which pieces run together; `assemble`, `edges`: tasks and what is between them
 //! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `sink`: where rows come in and leave
+//! - `map`, `token`: functions from outside, and the right to call them
 //! - `rejects`: rows that an operator has no answer for
 //! - `keyed`: how operators with state are made; `shared`: streams that several queries read
 
@@ -17,6 +18,7 @@ mod drafts;
 mod edges;
 mod inputs;
 mod keyed;
+mod map;
 mod outlet;
 mod rejects;
 mod segment;
@@ -26,6 +28,7 @@ mod source;
 mod stateful;
 mod strands;
 mod task;
+mod token;
 
 pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin};
 pub use rejects::{LETTER_COLUMNS, OnError};

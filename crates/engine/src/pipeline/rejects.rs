@@ -8,7 +8,6 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use penstock_expr::Rejected;
 use penstock_memory::{ColumnBuf, Exporter, Run, SlotId};
 use penstock_operators::Stage;
-use penstock_scheduler::profile::Counter;
 use penstock_types::ComputeError;
 
 use crate::error::RunError;
@@ -43,31 +42,29 @@ impl Sight {
 
 /// How a task deals with rejected rows.
 pub(super) struct Rejects {
-    count: Arc<Counter>,
     letters: Option<Results>,
     /// Letters that were not taken yet. Nothing else is done before they are.
     waiting: VecDeque<RecordBatch>,
 }
 
 impl Rejects {
-    /// Rows are counted, and go to `letters` if that is there.
-    pub(super) fn new(count: Arc<Counter>, letters: Option<Results>) -> Self {
-        Self { count, letters, waiting: VecDeque::new() }
+    /// Rows go to `letters` if that is there.
+    pub(super) fn new(letters: Option<Results>) -> Self {
+        Self { letters, waiting: VecDeque::new() }
     }
 
-    /// Takes the rows out of the run for which the operator fails; `error` if that is not for any row.
+    /// Takes the rows out of the run for which the operator fails, and says how many; `error` if there is none.
     pub(super) fn take_out(
         &mut self,
         (name, stage, sight): (&str, &mut dyn Stage, Option<&Arc<Sight>>),
         run: &mut Run,
         error: ComputeError,
-    ) -> Result<(), RunError> {
+    ) -> Result<u64, RunError> {
         let mut rejected = Vec::new();
         stage.rejects(run, &mut rejected);
         if rejected.is_empty() {
             return Err(RunError::Compute { operator: name.to_owned(), error });
         }
-        self.count.add(rejected.len() as u64);
         if let (Some(_), Some(sight)) = (&self.letters, sight) {
             self.waiting.extend(letters(name, sight, run, &rejected)?);
         }
@@ -75,6 +72,15 @@ impl Rejects {
         let mut bad = rejected.iter().map(|rejected| rejected.row).peekable();
         good.extend((0..run.len() as u32).filter(|row| bad.next_if_eq(row).is_none()));
         run.select(good);
+        Ok(rejected.len() as u64)
+    }
+
+    /// Rejects a row that an operator was handed as a batch.
+    pub(super) fn reject(&mut self, name: &str, row: &RecordBatch, reason: &str) -> Result<(), RunError> {
+        if self.letters.is_some() {
+            let reasons = std::iter::repeat_n(reason.to_owned(), row.num_rows());
+            self.waiting.push_back(letter(name, row, reasons)?);
+        }
         Ok(())
     }
 
@@ -115,17 +121,25 @@ fn letters(
     let columns: Vec<_> = copies.iter().map(ColumnBuf::as_column).collect();
     let mut exporter = Exporter::new(Arc::clone(&sight.schema));
     exporter.append(&columns, rows.len())?;
-    let mut fields: Vec<Field> = sight.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
-    fields.extend(LETTER_COLUMNS.map(|name| Field::new(name, DataType::Utf8, false)));
-    let schema = Arc::new(Schema::new(fields));
     let mut reasons = rejected.iter().map(|rejected| rejected.error.to_string());
-    let mut made = Vec::new();
-    for batch in exporter.finish()? {
-        let rows = batch.num_rows();
-        let mut columns = batch.columns().to_vec();
-        columns.push(Arc::new(StringArray::from(vec![name; rows])) as ArrayRef);
-        columns.push(Arc::new(StringArray::from_iter_values(reasons.by_ref().take(rows))) as ArrayRef);
-        made.push(RecordBatch::try_new(Arc::clone(&schema), columns)?);
-    }
-    Ok(made)
+    exporter
+        .finish()?
+        .iter()
+        .map(|batch| letter(name, batch, reasons.by_ref().take(batch.num_rows())))
+        .collect()
+}
+
+/// Rows, with the operator that rejected them and the reason for each.
+fn letter(
+    name: &str,
+    rows: &RecordBatch,
+    reasons: impl Iterator<Item = String>,
+) -> Result<RecordBatch, RunError> {
+    let schema = rows.schema();
+    let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    fields.extend(LETTER_COLUMNS.map(|name| Field::new(name, DataType::Utf8, false)));
+    let mut columns = rows.columns().to_vec();
+    columns.push(Arc::new(StringArray::from(vec![name; rows.num_rows()])) as ArrayRef);
+    columns.push(Arc::new(StringArray::from_iter_values(reasons)) as ArrayRef);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }

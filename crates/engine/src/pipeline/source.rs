@@ -468,7 +468,7 @@ impl Clock {
     }
 }
 
-fn widen(column: Column<'_>, to: &mut Vec<i64>) {
+pub(super) fn widen(column: Column<'_>, to: &mut Vec<i64>) {
     match column.values {
         Values::I64(times) => to.extend_from_slice(times),
         Values::I8(times) => to.extend(times.iter().map(|&time| i64::from(time))),

@@ -9,10 +9,13 @@ use penstock_operators::Stateful;
 use penstock_progress::NEVER;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
+use penstock_types::ComputeError;
 
 use super::chain::{Chain, elapsed_ns};
+use super::map::Mapper;
 use super::outlet::{Due, Outlet};
 use super::rejects::Rejects;
+use super::token::Token;
 use crate::clock::Timepiece;
 use crate::error::RunError;
 use crate::query::account::LateCount;
@@ -53,14 +56,26 @@ impl LateWay {
     }
 }
 
-/// An operator with state.
+/// What takes runs in and gives others out.
+pub(super) enum Inside {
+    /// An operator with state.
+    Stateful(Box<dyn Stateful>),
+    /// A function from outside.
+    Map(Box<Mapper>),
+}
+
+/// An operator that takes runs in and gives others out.
 pub(super) struct Keyed {
     name: &'static str,
-    operator: Box<dyn Stateful>,
+    operator: Inside,
+    /// The watermark that the rows at hand are judged by.
+    judge: Option<i64>,
     profile: Arc<Profile>,
     /// Rows that came in by each port.
     port_rows: Vec<Arc<Counter>>,
     late_count: Arc<LateCount>,
+    /// Rows that the function from outside had no answer for.
+    rejected: Arc<Counter>,
     state: StateAccount,
     tail: Chain,
     /// Rows that go through the operators behind it at a time.
@@ -69,6 +84,10 @@ pub(super) struct Keyed {
     due_ns: Option<u64>,
     late: Option<LateWay>,
     closing: Option<Closing>,
+}
+
+fn failed(name: &str, error: ComputeError) -> RunError {
+    RunError::Compute { operator: name.to_owned(), error }
 }
 
 /// Windows that close by the clock.
@@ -87,27 +106,30 @@ pub(super) struct KeyedCounts {
     pub(super) profile: Arc<Profile>,
     pub(super) port_rows: Vec<Arc<Counter>>,
     pub(super) late: Arc<LateCount>,
+    pub(super) rejected: Arc<Counter>,
     pub(super) closings: Arc<Counter>,
 }
 
 impl Keyed {
     pub(super) fn new(
-        (name, operator): (&'static str, Box<dyn Stateful>),
+        (name, operator): (&'static str, Inside),
         counts: KeyedCounts,
         state: StateAccount,
         tail: Chain,
         rows_per_run: usize,
         (late, close_after_ns): (Option<LateWay>, Option<u64>),
     ) -> Self {
-        let KeyedCounts { profile, port_rows, late: late_count, closings: count } = counts;
+        let KeyedCounts { profile, port_rows, late: late_count, rejected, closings: count } = counts;
         let closing =
             close_after_ns.map(|after_ns| Closing { after_ns, since_ns: None, watermark: NEVER, count });
         Self {
             name,
             operator,
+            judge: None,
             profile,
             port_rows,
             late_count,
+            rejected,
             state,
             tail,
             rows_per_run,
@@ -118,7 +140,13 @@ impl Keyed {
     }
 
     /// Takes a run in, whole.
-    pub(super) fn consume(&mut self, port: usize, run: &mut Run, clock: &Timepiece) -> Result<(), RunError> {
+    pub(super) fn consume(
+        &mut self,
+        port: usize,
+        run: &mut Run,
+        clock: &Timepiece,
+        rejects: Option<&mut Rejects>,
+    ) -> Result<(), RunError> {
         let rows = run.len();
         if rows == 0 {
             return Ok(());
@@ -127,26 +155,33 @@ impl Keyed {
         if let Some(closing) = &mut self.closing {
             closing.since_ns = Some(clock.now_ns());
         }
-        if let Some(late) = &mut self.late {
-            late.take(&*self.operator, port, run);
+        let mut rejected = 0;
+        match &mut self.operator {
+            Inside::Stateful(operator) => {
+                if let Some(late) = &mut self.late {
+                    late.take(&**operator, port, run);
+                }
+                operator.consume(port, run).map_err(|error| failed(self.name, error))?;
+                let late = operator.late();
+                if let Some(by) = late.by {
+                    self.late_count.set(late.rows, by);
+                }
+            }
+            Inside::Map(mapper) => {
+                self.judge = run.watermark();
+                rejected = mapper.consume(run, rejects)?;
+            }
         }
-        self.operator.consume(port, run).map_err(|error| self.failed(error))?;
+        self.port_rows[port].add(rows as u64 - rejected);
+        self.rejected.add(rejected);
         self.profile.record(rows, 0, elapsed_ns(started));
-        self.port_rows[port].add(rows as u64);
-        let late = self.operator.late();
-        if let Some(by) = late.by {
-            self.late_count.set(late.rows, by);
-        }
         self.charge()
-    }
-
-    fn failed(&self, error: penstock_types::ComputeError) -> RunError {
-        RunError::Compute { operator: self.name.to_owned(), error }
     }
 
     /// Charges the budget for the state. Never makes it wait: without input no window would ever close.
     fn charge(&mut self) -> Result<(), RunError> {
-        let bytes = self.operator.bytes();
+        let Inside::Stateful(operator) = &self.operator else { return Ok(()) };
+        let bytes = operator.bytes();
         self.state.set(bytes).map_err(|limit| RunError::MemoryLimit {
             operator: self.name.to_owned(),
             bytes,
@@ -157,11 +192,20 @@ impl Keyed {
     /// Event time has come so far; the rows that say so arrived at `arrived_ns`. How far it has come behind the operator.
     pub(super) fn advance(&mut self, watermark: i64, arrived_ns: u64) -> i64 {
         let watermark = self.closing.as_ref().map_or(watermark, |closing| closing.watermark.max(watermark));
-        self.operator.advance(watermark);
-        if self.operator.has_output() {
+        let Inside::Stateful(operator) = &mut self.operator else { return watermark };
+        operator.advance(watermark);
+        if operator.has_output() {
             self.due_ns.get_or_insert(arrived_ns);
         }
-        self.operator.watermark_behind(watermark)
+        operator.watermark_behind(watermark)
+    }
+
+    /// The right to go on: whoever calls a function needs that of the interpreter. Without it, the bell rings later.
+    pub(super) fn token(&self) -> Option<Option<Token>> {
+        match &self.operator {
+            Inside::Stateful(_) => Some(None),
+            Inside::Map(mapper) => mapper.token().map(Some),
+        }
     }
 
     /// When windows close by the clock, if no row comes before.
@@ -174,15 +218,18 @@ impl Keyed {
     pub(super) fn close(&mut self) -> Option<i64> {
         let closing = self.closing.as_mut()?;
         closing.since_ns = None;
-        let watermark = self.operator.close_open()?;
+        let Inside::Stateful(operator) = &mut self.operator else { return None };
+        let watermark = operator.close_open()?;
         closing.watermark = closing.watermark.max(watermark);
         closing.count.add(1);
-        Some(self.operator.watermark_behind(closing.watermark))
+        Some(operator.watermark_behind(closing.watermark))
     }
 
     /// No row follows.
     pub(super) fn finish(&mut self) {
-        self.operator.finish();
+        if let Inside::Stateful(operator) = &mut self.operator {
+            operator.finish();
+        }
         if let Some(late) = &mut self.late {
             late.outlet.push(Due::Signal(Signal::End));
         }
@@ -190,7 +237,10 @@ impl Keyed {
 
     /// Whether there are results to emit.
     pub(super) fn has_output(&self) -> bool {
-        self.operator.has_output()
+        match &self.operator {
+            Inside::Stateful(operator) => operator.has_output(),
+            Inside::Map(mapper) => mapper.has_output(),
+        }
     }
 
     /// When what was emitted last was due, once.
@@ -201,8 +251,19 @@ impl Keyed {
     /// Makes a run of results, and passes it through the operators behind.
     pub(super) fn emit(&mut self, room: usize, rejects: Option<&mut Rejects>) -> Result<usize, RunError> {
         let started = Instant::now();
-        let emitted = self.operator.emit(&mut self.tail.run, room.min(self.rows_per_run));
-        let rows = emitted.map_err(|error| self.failed(error))?;
+        let (out, room) = (&mut self.tail.run, room.min(self.rows_per_run));
+        let rows = match &mut self.operator {
+            Inside::Stateful(operator) => {
+                operator.emit(out, room).map_err(|error| failed(self.name, error))?
+            }
+            Inside::Map(mapper) => {
+                let rows = mapper.emit(out, room)?;
+                if let Some(watermark) = self.judge {
+                    out.note_watermark(watermark);
+                }
+                rows
+            }
+        };
         self.profile.emitted(rows, elapsed_ns(started));
         self.charge()?;
         self.tail.process(rejects)?;

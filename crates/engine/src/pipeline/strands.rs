@@ -86,7 +86,7 @@ impl Stream {
 /// An operator with state.
 pub(super) struct Operator {
     pub(super) node: Arc<Node>,
-    ports: Vec<PortSlots>,
+    pub(super) ports: Vec<PortSlots>,
     pub(super) results: StrandId,
     pub(super) late: Option<StrandId>,
 }
@@ -200,7 +200,7 @@ impl Builder<'_> {
                     }
                 }
             }
-            Step::Window(_) | Step::CoGroup(_) | Step::Join(_) | Step::TopK(_) => {
+            Step::Map(_) | Step::Window(_) | Step::CoGroup(_) | Step::Join(_) | Step::TopK(_) => {
                 let operator = self.built.operators.len();
                 let mut ports = Vec::new();
                 for (port, &input) in inputs.iter().enumerate() {
@@ -348,9 +348,13 @@ impl Strands {
     /// Makes an operator.
     pub(super) fn make(&self, operator: OperatorId) -> Result<Box<dyn Stateful>, PlanError> {
         let operator = &self.operators[operator];
-        let results = &self.strands[operator.results];
-        // Somebody behind goes by the time of the results.
-        let emits_time = results.segment.clock.is_some_and(|clock| results.live.contains(&clock.time));
+        let emits_time = self.result_time(operator.results).is_some();
         keyed::make(operator.node.step(), &operator.ports, operator.node.schema(), emits_time)
+    }
+
+    /// The slot of the time of results, if somebody behind goes by it.
+    pub(super) fn result_time(&self, results: StrandId) -> Option<SlotId> {
+        let results = &self.strands[results];
+        results.segment.clock.map(|clock| clock.time).filter(|slot| results.live.contains(slot))
     }
 }

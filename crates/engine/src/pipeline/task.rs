@@ -95,6 +95,9 @@ impl Task {
         if self.ended {
             return Ok(Step::Done);
         }
+        let Some(_token) = self.keyed.as_ref().map_or(Some(None), |keyed| keyed.token()) else {
+            return Ok(Step::Idle);
+        };
         // Each input once, from the one whose turn it is.
         let mut waits_until = None;
         let mut blocked = false;
@@ -191,7 +194,7 @@ impl Task {
         chain.process(self.rejects.as_mut())?;
         match &mut self.keyed {
             Some(keyed) => {
-                keyed.consume(port, &mut chain.run, &query.clock)?;
+                keyed.consume(port, &mut chain.run, &query.clock, self.rejects.as_mut())?;
                 self.release();
             }
             None => {

@@ -87,6 +87,7 @@ fn describe(node: &Node) -> String {
                 added.join(", ")
             )
         }
+        Step::Map(step) => format!("{}\ngives {}", step.function.0.name(), columns(&step.schema)),
         Step::Union => "all rows".to_owned(),
         Step::Window(step) => {
             let lateness = match step.allowed_lateness {

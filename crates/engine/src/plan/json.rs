@@ -14,7 +14,9 @@ use penstock_types::{PlanError, Span, TypeName, parse_type};
 use serde::{Deserialize, Serialize};
 
 use super::table::PortableTable;
-use super::{Aggregate, Arrival, Graph, Outputs, Plan, Step, StreamOptions, WindowKind, WindowSpan};
+use super::{
+    Aggregate, Arrival, Function, Graph, Outputs, Plan, Step, StreamOptions, WindowKind, WindowSpan,
+};
 use crate::options::choose;
 
 /// Version of the format that is written.
@@ -97,6 +99,11 @@ enum StepText {
         size: i64,
         by: Vec<Expr>,
         aggregates: Vec<AggregateText>,
+    },
+    MapBatches {
+        /// The number of the function among those that go along.
+        function: usize,
+        schema: Vec<FieldText>,
     },
     Union {},
     Window {
@@ -187,20 +194,20 @@ fn read_aggregates(aggregates: Vec<AggregateText>) -> Result<Vec<Aggregate>, Pla
     aggregates.into_iter().map(read).collect()
 }
 
-fn write(step: &Step) -> Result<StepText, PlanError> {
+fn write_schema(schema: &Schema) -> Vec<FieldText> {
+    let write = |field: &Arc<Field>| FieldText {
+        name: field.name().clone(),
+        type_name: TypeName(field.data_type()).to_string(),
+        nullable: field.is_nullable(),
+    };
+    schema.fields().iter().map(write).collect()
+}
+
+fn write(step: &Step, functions: &mut Vec<Function>) -> Result<StepText, PlanError> {
     Ok(match step {
         Step::Stream(stream) => StepText::Stream {
             name: stream.name.clone(),
-            schema: stream
-                .schema
-                .fields()
-                .iter()
-                .map(|field| FieldText {
-                    name: field.name().clone(),
-                    type_name: TypeName(field.data_type()).to_string(),
-                    nullable: field.is_nullable(),
-                })
-                .collect(),
+            schema: write_schema(&stream.schema),
             time: stream.time.clone(),
             delay: stream.delay,
             arrival: stream.arrival.map(|arrival| arrival.name().to_owned()),
@@ -219,6 +226,10 @@ fn write(step: &Step) -> Result<StepText, PlanError> {
             },
             name: table.given_name().cloned(),
         },
+        Step::Map(step) => {
+            functions.push(step.function.clone());
+            StepText::MapBatches { function: functions.len() - 1, schema: write_schema(&step.schema) }
+        }
         Step::Union => StepText::Union {},
         Step::Window(step) => StepText::Window {
             window: write_window(step.window),
@@ -249,7 +260,7 @@ fn write(step: &Step) -> Result<StepText, PlanError> {
     })
 }
 
-fn read_stream(schema: &[FieldText], options: StreamOptions<'_>) -> Result<Plan, PlanError> {
+fn read_schema(schema: &[FieldText]) -> Result<Schema, PlanError> {
     let fields = schema
         .iter()
         .map(|field| {
@@ -258,10 +269,10 @@ fn read_stream(schema: &[FieldText], options: StreamOptions<'_>) -> Result<Plan,
             Ok(Arc::new(Field::new(&field.name, data_type, field.nullable)))
         })
         .collect::<Result<Vec<_>, PlanError>>()?;
-    Plan::declare(&Schema::new(fields), options)
+    Ok(Schema::new(fields))
 }
 
-fn read(step: StepText, inputs: &[Plan]) -> Result<Plan, PlanError> {
+fn read(step: StepText, inputs: &[Plan], functions: &[Function]) -> Result<Plan, PlanError> {
     Ok(match (step, inputs) {
         (StepText::Stream { name, schema, time, delay, arrival, watermark, idle_after_ns }, []) => {
             let arrival = arrival.map(|name| choose("arrival", &name, &Arrival::NAMES)).transpose()?;
@@ -273,13 +284,21 @@ fn read(step: StepText, inputs: &[Plan]) -> Result<Plan, PlanError> {
                 watermark: watermark.as_deref(),
                 idle_after: idle_after_ns.map(|ns| Span::Nanos(i128::from(ns))),
             };
-            read_stream(&schema, options)?
+            Plan::declare(&read_schema(&schema)?, options)?
         }
         (StepText::Filter { predicate }, [plan]) => plan.filter(predicate)?,
         (StepText::Select { columns }, [plan]) => plan.select(columns)?,
         (StepText::WithColumns { columns }, [plan]) => plan.with_columns(columns)?,
         (StepText::Lookup { table, on, how, name }, [plan]) => {
             plan.named_lookup(&table.table()?, on, lookup_kind(&how)?, name)?
+        }
+        (StepText::MapBatches { function, schema }, [plan]) => {
+            let Some(function) = functions.get(function) else {
+                return Err(bad(
+                    "it calls a function, and functions are not part of the text: pickle the plan",
+                ));
+            };
+            plan.map_batches(function.clone(), &read_schema(&schema)?)?
         }
         (StepText::Union {}, plans) => Plan::union(plans)?,
         (StepText::Tumbling { size, by, aggregates }, [plan]) => {
@@ -306,19 +325,36 @@ fn read(step: StepText, inputs: &[Plan]) -> Result<Plan, PlanError> {
     })
 }
 
-fn document(graph: &Graph, outputs: Option<Vec<(String, usize)>>) -> Result<String, PlanError> {
+/// The text, and the functions that it speaks of.
+type Written = (String, Vec<Function>);
+
+fn document(graph: &Graph, outputs: Option<Vec<(String, usize)>>) -> Result<Written, PlanError> {
     let count = graph.nodes().len();
-    let steps = graph.nodes().iter().map(|node| write(node.step())).collect::<Result<_, _>>()?;
+    let mut functions = Vec::new();
+    let steps =
+        graph.nodes().iter().map(|node| write(node.step(), &mut functions)).collect::<Result<_, _>>()?;
     let before = |number: usize| number.checked_sub(1).into_iter().collect::<Vec<_>>();
     let is_line = (0..count).all(|number| graph.inputs(number) == before(number));
     let inputs = (!is_line).then(|| (0..count).map(|number| graph.inputs(number).to_vec()).collect());
-    serde_json::to_string(&Document { penstock_plan: VERSION, steps, inputs, outputs }).map_err(bad)
+    let document = Document { penstock_plan: VERSION, steps, inputs, outputs };
+    Ok((serde_json::to_string(&document).map_err(bad)?, functions))
+}
+
+/// The text alone, if it says everything.
+fn alone((text, functions): Written) -> Result<String, PlanError> {
+    match functions.first() {
+        None => Ok(text),
+        Some(function) => Err(PlanError::Invalid(format!(
+            "the plan calls the function {}, which cannot be written as JSON; pickle the plan instead",
+            function.0.name()
+        ))),
+    }
 }
 
 /// Every step of a document, and its outputs.
 type Built = (Vec<Plan>, Option<Vec<(String, usize)>>);
 
-fn build(text: &str) -> Result<Built, PlanError> {
+fn build(text: &str, functions: &[Function]) -> Result<Built, PlanError> {
     let document: Document = serde_json::from_str(text).map_err(bad)?;
     if !(FIRST_VERSION..=VERSION).contains(&document.penstock_plan) {
         let found = document.penstock_plan;
@@ -342,7 +378,7 @@ fn build(text: &str) -> Result<Built, PlanError> {
             is_read[input] = true;
             read_plans.push(plan.clone());
         }
-        plans.push(read(step, &read_plans)?);
+        plans.push(read(step, &read_plans, functions)?);
     }
     if let Some(outputs) = &document.outputs {
         for (name, number) in outputs {
@@ -364,12 +400,22 @@ fn build(text: &str) -> Result<Built, PlanError> {
 impl Plan {
     /// The plan as JSON.
     pub fn to_json(&self) -> Result<String, PlanError> {
+        alone(self.to_parts()?)
+    }
+
+    /// The plan as JSON, and the functions that it calls.
+    pub fn to_parts(&self) -> Result<(String, Vec<Function>), PlanError> {
         document(&self.graph(), None)
     }
 
     /// The plan that was written as JSON.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        match build(text)? {
+        Self::from_parts(text, &[])
+    }
+
+    /// The plan that was written as JSON, and the functions that it calls.
+    pub fn from_parts(text: &str, functions: &[Function]) -> Result<Self, PlanError> {
+        match build(text, functions)? {
             (mut plans, None) => Ok(plans.pop().expect("a document without steps is refused")),
             (_, Some(_)) => Err(bad("it has several outputs")),
         }
@@ -379,6 +425,11 @@ impl Plan {
 impl Outputs {
     /// The plans as JSON.
     pub fn to_json(&self) -> Result<String, PlanError> {
+        alone(self.to_parts()?)
+    }
+
+    /// The plans as JSON, and the functions that they call.
+    pub fn to_parts(&self) -> Result<(String, Vec<Function>), PlanError> {
         let graph = self.graph();
         let names = self.plans().iter().map(|(name, _)| name.clone());
         let outputs = names.zip(graph.roots().iter().copied()).collect();
@@ -387,7 +438,12 @@ impl Outputs {
 
     /// The plans that were written as JSON.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
-        let (plans, outputs) = build(text)?;
+        Self::from_parts(text, &[])
+    }
+
+    /// The plans that were written as JSON, and the functions that they call.
+    pub fn from_parts(text: &str, functions: &[Function]) -> Result<Self, PlanError> {
+        let (plans, outputs) = build(text, functions)?;
         let Some(outputs) = outputs else { return Err(bad("it is one plan, without names of outputs")) };
         Self::new(outputs.into_iter().map(|(name, number)| (name, plans[number].clone())).collect())
     }

@@ -9,6 +9,7 @@
 //! - `explain`, `json`: in words, and to be stored
 
 mod explain;
+pub mod function;
 mod json;
 pub mod node;
 pub mod outputs;
@@ -27,11 +28,13 @@ use penstock_memory::batch::decoded;
 use penstock_operators::LookupKind;
 use penstock_types::{PlanError, Span, Tick, TypeName};
 
+pub use function::{BatchFunction, Function};
 pub use json::{join_kind, lookup_kind};
 pub use node::{EventTime, Graph, Node};
 pub use outputs::Outputs;
 pub use step::{
-    Aggregate, Arrival, CoGroupStep, JoinStep, STREAM, Step, StreamStep, TopKStep, WindowKind, WindowStep,
+    Aggregate, Arrival, CoGroupStep, JoinStep, MapStep, STREAM, Step, StreamStep, TopKStep, WindowKind,
+    WindowStep,
 };
 pub use table::TableStep;
 pub use windows::{CORRECTION, RANK, WINDOW_BOUNDS, WindowSpan};
@@ -308,6 +311,31 @@ impl Plan {
             fields.push(Field::new(field.name(), field.data_type().clone(), nullable));
         }
         Ok(self.then(Step::Lookup(table), fields, self.root.time().cloned()))
+    }
+
+    /// Calls a function with batches of rows: what it gives back, of that schema, goes on.
+    pub fn map_batches(&self, function: Function, schema: &Schema) -> Result<Self, PlanError> {
+        schema.fields().iter().try_for_each(|field| check_supported(field))?;
+        check_unique(
+            schema.fields().iter().map(|field| field.name().as_str()),
+            "give one of them another name",
+        )?;
+        let given: Vec<Field> = schema
+            .fields()
+            .iter()
+            .map(|field| Field::new(field.name(), field.data_type().clone(), field.is_nullable()))
+            .collect();
+        let plain =
+            given.iter().map(|field| field.clone().with_data_type(decoded(field.data_type()).clone()));
+        let plain: Vec<Field> = plain.collect();
+        // Whoever gives the time column back, of the same type, keeps event time.
+        let keeps = |time: &&EventTime| {
+            let before = self.schema().field_with_name(&time.column).map(Field::data_type).ok();
+            plain.iter().any(|field| field.name() == &time.column && Some(field.data_type()) == before)
+        };
+        let time = self.root.time().filter(keeps).cloned();
+        let step = MapStep { function, schema: Arc::new(Schema::new(given)) };
+        Ok(self.then(Step::Map(step), plain, time))
     }
 
     /// The rows of all of these, as they come. They have the same columns.

@@ -8,6 +8,7 @@ use penstock_operators::aggregates::AggregateKind;
 use penstock_operators::join::JoinKind;
 use penstock_progress::{Aligned, Windows};
 
+use super::function::Function;
 use super::table::TableStep;
 
 /// What a stream is called that has no name of its own.
@@ -185,6 +186,15 @@ pub struct TopKStep {
     pub largest: bool,
 }
 
+/// A function over batches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapStep {
+    /// The function.
+    pub function: Function,
+    /// The columns of what it gives back.
+    pub schema: SchemaRef,
+}
+
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -198,6 +208,8 @@ pub enum Step {
     WithColumns(Vec<Expr>),
     /// Joins with a table that does not change.
     Lookup(TableStep),
+    /// Calls a function with batches of rows.
+    Map(MapStep),
     /// The rows of several streams.
     Union,
     /// Aggregates per window and key.
@@ -221,6 +233,7 @@ impl Step {
             Self::Select(_) => "select",
             Self::WithColumns(_) => "with_columns",
             Self::Lookup(_) => "lookup",
+            Self::Map(_) => "map_batches",
             Self::Union => "union",
             Self::Window(_) => "window",
             Self::Late => "late",

@@ -84,9 +84,12 @@ pub(crate) struct Account {
     pub(crate) sources: Vec<Arc<SourceCounts>>,
     /// Rows that came into operators with state as they came in.
     pub(crate) entered: Vec<Arc<Counter>>,
-    pub(crate) late: Vec<Arc<LateCount>>,
-    /// Rows that operators had no answer for, and whether they were as they came in.
-    pub(crate) rejected: Vec<(Arc<Counter>, bool)>,
+    /// Late rows of each operator, and whether they were as they came in.
+    pub(crate) late: Vec<(Arc<LateCount>, bool)>,
+    /// Rows that operators had no answer for, as they came in.
+    pub(crate) rejected: Vec<Arc<Counter>>,
+    /// The same of functions from outside.
+    pub(crate) rejected_outside: Vec<Arc<Counter>>,
     pub(crate) exits: Vec<Exit>,
     /// How often windows were closed by the clock.
     pub(crate) closings: Vec<Arc<Counter>>,
@@ -108,6 +111,8 @@ pub struct Rows {
     pub filtered: u64,
     /// Came after their window had closed.
     pub late: u64,
+    /// Results, of windows or of functions, that came after a window behind them had closed. They are no part of the sum.
+    pub late_results: u64,
     /// Skipped because the query lagged behind a shared source, and was submitted with `shed`.
     pub shed: u64,
     /// Left out because an operator had no answer for them, where that does not fail the query. Results that an
@@ -126,11 +131,15 @@ impl Account {
     pub(crate) fn rows(&self) -> Rows {
         // Downstream first: rows that move on meanwhile are missed here rather than counted twice.
         let rows_out = self.of(Role::Sink).map(|sink| sink.profile.read().rows_in).sum();
-        let late: u64 = self.late.iter().map(|late| late.rows.get()).sum();
+        let late = |raw: bool| {
+            let counts = self.late.iter().filter(|(_, is_raw)| *is_raw == raw);
+            counts.map(|(late, _)| late.rows.get()).sum::<u64>()
+        };
+        let (late, late_results) = (late(true), late(false));
         let shed: u64 = self.sources.iter().map(|source| source.shed.get()).sum();
         let entered: u64 = self.entered.iter().map(|rows| rows.get()).sum();
-        let rejected: u64 =
-            self.rejected.iter().filter(|(_, is_raw)| *is_raw).map(|(count, _)| count.get()).sum();
+        let rejected: u64 = self.rejected.iter().map(|count| count.get()).sum();
+        let outside: u64 = self.rejected_outside.iter().map(|count| count.get()).sum();
         let (mut copied, mut left) = (0, 0);
         for exit in &self.exits {
             let rows = exit.rows.get();
@@ -147,15 +156,16 @@ impl Account {
             contributed: (entered + left).saturating_sub(late),
             filtered: self.of(Role::Stage).map(dropped).sum::<u64>().saturating_sub(rejected),
             late,
+            late_results,
             shed,
-            rejected,
+            rejected: rejected + outside,
             rows_out,
         }
     }
 
     /// The largest distance of a late row, once there is one.
     pub(crate) fn late_by(&self) -> Option<u64> {
-        self.late.iter().filter(|late| late.rows.get() > 0).map(|late| late.by.get()).max()
+        self.late.iter().filter(|(late, _)| late.rows.get() > 0).map(|(late, _)| late.by.get()).max()
     }
 
     pub(crate) fn batches(&self) -> u64 {

@@ -229,6 +229,7 @@ impl State {
             rows_contributed: rows.contributed,
             rows_filtered: rows.filtered,
             rows_late: rows.late,
+            late_results: rows.late_results,
             rows_shed: rows.shed,
             rows_rejected: rows.rejected,
             late_by: self.account.late_by(),

@@ -1,0 +1,180 @@
+//! A function from outside over the rows of a stream: batches go out, others come back.
+//!
+//! A function that fails for a batch is called again with parts of it, down to single rows, to find those to blame.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use penstock_memory::{Exporter, Physical, Run, SlotId, SourceColumns, Values};
+
+use super::rejects::{Rejects, Sight};
+use super::token::Token;
+use crate::engine::bell::Bell;
+use crate::error::RunError;
+use crate::feed::OutsideError;
+use crate::plan::Function;
+
+/// The name of the operator.
+pub(super) const NAME: &str = "map_batches";
+
+/// Where the time of a row that comes back is found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MappedTime {
+    pub(super) column: usize,
+    pub(super) slot: SlotId,
+    /// Whether the column is the end of a window, and the time the last tick before it.
+    pub(super) is_end: bool,
+}
+
+/// A function at work.
+pub(super) struct Mapper {
+    function: Function,
+    sight: Arc<Sight>,
+    columns: SourceColumns,
+    time: Option<MappedTime>,
+    bell: Arc<Bell>,
+    /// What has come back and was not passed on yet; rows of the first from `next` on.
+    back: std::collections::VecDeque<RecordBatch>,
+    next: usize,
+    batches: u64,
+}
+
+impl Mapper {
+    /// Calls `function` with what it sees; what comes back has that schema.
+    pub(super) fn new(
+        function: Function,
+        sight: Arc<Sight>,
+        schema: &SchemaRef,
+        time: Option<MappedTime>,
+        bell: Arc<Bell>,
+    ) -> Self {
+        let columns = SourceColumns::new(Arc::clone(schema), vec![true; schema.fields().len()]);
+        Self { function, sight, columns, time, bell, back: Default::default(), next: 0, batches: 0 }
+    }
+
+    /// The right to call into the interpreter. Without it, the bell rings later.
+    pub(super) fn token(&self) -> Option<Token> {
+        Token::take(&self.bell)
+    }
+
+    /// Calls the function with the rows of a run. How many rows it has rejected.
+    pub(super) fn consume(&mut self, run: &mut Run, rejects: Option<&mut Rejects>) -> Result<u64, RunError> {
+        run.ready(&self.sight.slots);
+        let columns: Vec<_> = self.sight.slots.iter().map(|&slot| run.column(slot)).collect();
+        let mut exporter = Exporter::new(Arc::clone(&self.sight.schema));
+        exporter.append(&columns, run.len())?;
+        let batches = exporter.finish()?;
+        let mut rejects = rejects;
+        let mut rejected = 0;
+        for batch in batches {
+            rejected += self.call(batch, rejects.as_deref_mut())?;
+        }
+        Ok(rejected)
+    }
+
+    fn call(&mut self, batch: RecordBatch, rejects: Option<&mut Rejects>) -> Result<u64, RunError> {
+        match self.function.0.call(batch.clone()) {
+            Ok(back) => {
+                self.keep(back);
+                Ok(0)
+            }
+            Err(error) => self.search(batch, error, rejects),
+        }
+    }
+
+    fn keep(&mut self, back: RecordBatch) {
+        if back.num_rows() > 0 {
+            self.back.push_back(back);
+        }
+    }
+
+    /// Looks for the rows that a batch failed for. The others count, unless the query fails with the first.
+    fn search(
+        &mut self,
+        batch: RecordBatch,
+        error: OutsideError,
+        mut rejects: Option<&mut Rejects>,
+    ) -> Result<u64, RunError> {
+        let mut rejected = 0;
+        // Parts that are still to be looked at, the first of them last.
+        let mut parts = vec![(batch, Some(error))];
+        while let Some((part, failed)) = parts.pop() {
+            let error = match failed {
+                Some(error) => error,
+                None => match self.function.0.call(part.clone()) {
+                    Ok(back) => {
+                        self.keep(back);
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+            };
+            let rows = part.num_rows();
+            if rows <= 1 {
+                match &mut rejects {
+                    Some(rejects) => {
+                        rejects.reject(NAME, &part, &self.function.0.describe(&error))?;
+                        rejected += rows as u64;
+                    }
+                    None => {
+                        let error = self.function.0.blame(error, &part);
+                        return Err(RunError::Outside { what: NAME, error });
+                    }
+                }
+                continue;
+            }
+            let half = rows / 2;
+            parts.push((part.slice(half, rows - half), None));
+            parts.push((part.slice(0, half), None));
+        }
+        Ok(rejected)
+    }
+
+    /// Whether rows have come back that were not passed on.
+    pub(super) fn has_output(&self) -> bool {
+        !self.back.is_empty()
+    }
+
+    /// Begins a run of at most `room` rows that have come back.
+    pub(super) fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, RunError> {
+        let Some(batch) = self.back.front() else { return Ok(0) };
+        if self.next == 0 {
+            out.open(&self.columns, batch)
+                .map_err(|error| RunError::Batch { number: self.batches, error })?;
+            self.batches += 1;
+        }
+        let rows = room.min(batch.num_rows() - self.next);
+        out.begin(&self.columns, self.next, rows);
+        if let Some(time) = self.time {
+            if let Some(null) = out.batch().first_null(time.column, self.next, rows) {
+                let name = self.columns.schema().field(time.column).name().clone();
+                return Err(RunError::NullTime { column: name, row: (self.next + null) as u64 });
+            }
+            if time.slot != time.column {
+                put_time(out, time);
+            }
+        }
+        self.next += rows;
+        if self.next == batch.num_rows() {
+            self.back.pop_front();
+            self.next = 0;
+        }
+        Ok(rows)
+    }
+}
+
+/// Fills the slot of the time, where that is not the column itself.
+fn put_time(out: &mut Run, time: MappedTime) {
+    out.ready(&[time.column]);
+    let mut wide = out.scratch(Physical::I64);
+    let times: &mut Vec<i64> = wide.refill();
+    match out.column(time.column).values {
+        Values::I64(values) => times.extend_from_slice(values),
+        _ => super::source::widen(out.column(time.column), times),
+    }
+    if time.is_end {
+        times.iter_mut().for_each(|time| *time = time.saturating_sub(1));
+    }
+    out.put(time.slot, wide);
+}

@@ -1,0 +1,73 @@
+//! Python functions over batches, called by the engine.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use penstock_engine::OutsideError;
+use penstock_engine::plan::{BatchFunction, Function as Inner};
+use pyo3::prelude::*;
+
+use crate::arrow::one_batch;
+use crate::batch::Batch;
+use crate::errors::Raised;
+use crate::foreign;
+
+/// A Python function, as a plan holds it.
+pub(crate) struct PyFunction {
+    name: String,
+    pub(crate) function: Py<PyAny>,
+}
+
+impl PyFunction {
+    /// The function, under the name that people know it by.
+    pub(crate) fn wrap(name: String, function: &Bound<'_, PyAny>) -> Inner {
+        Inner(Arc::new(Self { name, function: function.clone().unbind() }))
+    }
+
+    /// The Python object behind a function of a plan.
+    pub(crate) fn unwrap<'py>(py: Python<'py>, function: &Inner) -> Option<(String, Bound<'py, PyAny>)> {
+        let function = function.0.as_any().downcast_ref::<Self>()?;
+        Some((function.name.clone(), function.function.bind(py).clone()))
+    }
+}
+
+impl BatchFunction for PyFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn call(&self, batch: RecordBatch) -> Result<RecordBatch, OutsideError> {
+        let called = Python::try_attach(|py| {
+            let batch = Bound::new(py, Batch::new(batch))?;
+            let back = foreign::call_with(self.function.bind(py), &batch)?;
+            one_batch(&back, "what the function gives back")
+        });
+        match called {
+            Some(back) => back.map_err(|error| Box::new(Raised(error)) as OutsideError),
+            None => Err("the interpreter has ended".into()),
+        }
+    }
+
+    fn describe(&self, error: &OutsideError) -> String {
+        let Some(Raised(raised)) = error.downcast_ref::<Raised>() else { return error.to_string() };
+        Python::try_attach(|py| raised.value(py).repr().map(|text| text.to_string()).ok())
+            .flatten()
+            .unwrap_or_else(|| error.to_string())
+    }
+
+    fn blame(&self, error: OutsideError, row: &RecordBatch) -> OutsideError {
+        if let Some(Raised(raised)) = error.downcast_ref::<Raised>() {
+            Python::try_attach(|py| {
+                let rows = crate::pylist::rows(py, std::slice::from_ref(row), 1).ok()?;
+                let note = format!("penstock: {} failed for the row {}", self.name, rows.get_item(0).ok()?);
+                raised.value(py).call_method1("add_note", (note,)).ok().map(|_| ())
+            });
+        }
+        error
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,38 @@
+"""Functions of your own over the rows of a stream."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from penstock import _penstock
+from penstock.batch import Batch
+from penstock.protocols import ArrowArray, ArrowStream
+from penstock.sources import open_one
+
+__all__ = ["BatchFunction", "MappedFunction"]
+
+BatchFunction: TypeAlias = Callable[[Batch], ArrowStream | ArrowArray]
+
+
+class MappedFunction:
+    """A function over batches, as the engine calls it. Made by `Stream.map_batches`.
+
+    Args:
+        function: The function.
+
+    Example:
+        >>> import penstock as ps
+        >>> MappedFunction(lambda batch: batch).function.__name__
+        '<lambda>'
+    """
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: BatchFunction) -> None:
+        self.function = function
+
+    def __call__(self, batch: _penstock.Batch) -> ArrowStream | ArrowArray:
+        """Calls the function, and checks what comes back."""
+        return open_one(self.function(Batch(batch)), "what the function gives back")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MappedFunction, (self.function,)
