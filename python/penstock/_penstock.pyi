@@ -74,7 +74,7 @@ class Plan:
         time: str | None,
         delay: str | int,
         arrival: str | None,
-        watermark: str | None,
+        watermark: str | tuple[str, object] | None,
         idle_after: str | int | None,
     ) -> Plan: ...
     @staticmethod

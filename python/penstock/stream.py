@@ -20,7 +20,7 @@ from penstock.protocols import ArrowData, ArrowSchema
 from penstock.rejecting import OnError
 from penstock.result import Result
 from penstock.running import run_outputs
-from penstock.times import ArrivalTime
+from penstock.times import ArrivalTime, WatermarkFunction, Watermarks
 
 __all__ = ["Stream", "stream"]
 
@@ -30,7 +30,7 @@ def stream(
     *,
     time: str | ArrivalTime | None = None,
     delay: Duration = 0,
-    watermark: str | None = None,
+    watermark: str | WatermarkFunction | None = None,
     idle_after: Duration | None = None,
     name: str | None = None,
 ) -> "Stream":
@@ -46,7 +46,10 @@ def stream(
             before the watermark is late, and is left out and counted.
         watermark: A column that says how far event time has come, of the type of the time column: the
             watermark is the largest of its values so far, minus the delay, instead of the largest time. A
-            row is judged by those of the rows before it. Nulls say nothing.
+            row is judged by those of the rows before it. Nulls say nothing. Or a function that is called with
+            each `Batch` as it comes in, and says how far event time has come behind it: a whole number in
+            units of the time column, a datetime, or None for no news. It runs on the thread that brings the
+            batch; what it raises comes out there. An empty batch may bring news as well.
         idle_after: After so much time without rows, such as "10s", nobody waits for this stream: windows
             behind a union or a join go by the other streams, until it speaks again. Rows that it brings then
             for windows that have closed are late.
@@ -72,9 +75,17 @@ def stream(
     """
     if time is not None and not isinstance(time, str | ArrivalTime):
         raise TypeError(f"time must be the name of a column, not {type(time).__name__}")
-    if watermark is not None and not isinstance(watermark, str):
-        raise TypeError(f"watermark must be the name of a column, not {type(watermark).__name__}")
     size = normalise_duration(delay, "delay")
+    if watermark is not None and not isinstance(watermark, str) and not callable(watermark):
+        raise TypeError(f"watermark must be a column name or a function, not {type(watermark).__name__}")
+    columns = read_schema(schema)
+    marks: str | tuple[str, object] | None = watermark if isinstance(watermark, str) else None
+    if callable(watermark):
+        if size != 0:
+            raise PlanError("a function says by itself how far the watermark stays behind: leave delay= out")
+        kinds = dict(zip(columns.names, columns.types, strict=True))
+        named = getattr(watermark, "__qualname__", None) or type(watermark).__name__
+        marks = (named, Watermarks(watermark, kinds.get(str(time), "int64")))
     if time is None and size != 0:
         raise MissingTimeColumnError(
             f'delay={delay!r} says how late rows may come, but no column says what is late: add time="..."'
@@ -84,12 +95,12 @@ def stream(
     if name == "":
         raise PlanError("name is empty; leave it out if there is one stream only")
     plan = _penstock.Plan.stream(
-        read_schema(schema),
+        columns,
         name=name,
         time=time.column if isinstance(time, ArrivalTime) else time,
         delay=size,
         arrival=time.kind if isinstance(time, ArrivalTime) else None,
-        watermark=watermark,
+        watermark=marks,
         idle_after=None if idle_after is None else normalise_duration(idle_after, "idle_after"),
     )
     return Stream(plan)

@@ -1,13 +1,18 @@
 """Where the time of a row comes from, if not from a column of the data; and clocks for tests."""
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import final
+from typing import TypeAlias, final
 
 from penstock import _penstock
 from penstock._frozen import Frozen
+from penstock.batch import Batch
 
-__all__ = ["ArrivalTime", "ManualClock", "ingestion_time", "processing_time"]
+__all__ = ["ArrivalTime", "ManualClock", "WatermarkFunction", "ingestion_time", "processing_time"]
+
+WatermarkFunction: TypeAlias = Callable[[Batch], "int | datetime | None"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -151,3 +156,36 @@ def _microseconds(moment: datetime) -> int:
         raise TypeError(f"a clock shows a datetime, not {type(moment).__name__}")
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MICROSECOND
+
+
+_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+class Watermarks:
+    """A function that says how far event time has come, as the engine calls it.
+
+    Args:
+        function: The function.
+        kind: The type of the time column.
+    """
+
+    __slots__ = ("_function", "_kind")
+
+    def __init__(self, function: WatermarkFunction, kind: str) -> None:
+        self._function = function
+        self._kind = kind
+
+    def __call__(self, batch: _penstock.Batch) -> int | None:
+        """Calls the function; a datetime becomes a number of ticks."""
+        mark = self._function(Batch(batch))
+        if mark is None:
+            return None
+        if isinstance(mark, datetime) and self._kind.startswith("timestamp["):
+            unit = self._kind.removeprefix("timestamp[").split(",")[0].rstrip("]")
+            return _microseconds(mark) * _TICKS_PER_SECOND[unit] // 10**6
+        if not isinstance(mark, bool) and hasattr(mark, "__index__"):
+            return operator.index(mark)
+        raise TypeError(
+            f"watermark= gives a whole number in units of the time column, a datetime if that is a "
+            f"timestamp, or None, not {type(mark).__name__} {mark!r}"
+        )

@@ -52,6 +52,14 @@ pub enum StartError {
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
+    /// A function from outside failed.
+    #[error("the {what} failed: {error}")]
+    Outside {
+        /// Which one.
+        what: &'static str,
+        /// Why.
+        error: OutsideError,
+    },
 }
 
 /// Why a run ended without an answer.

@@ -5,6 +5,7 @@
 //! F2. Whoever pushes publishes the batch first and then looks for the bell, under the lock under which the bell is
 //!     hung up: a batch that finds no bell is found by the task, which is woken once it is installed.
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use penstock_scheduler::table::Pending;
 
 use crate::clock::now_ns;
 use crate::engine::bell::Bell;
+use crate::plan::WatermarkFunction;
 
 /// Batches that may wait for the source by default.
 pub const FEED_BATCHES: usize = 4;
@@ -28,12 +30,33 @@ pub type OutsideError = Box<dyn Error + Send + Sync>;
 pub(crate) struct Arrived {
     pub(crate) batch: RecordBatch,
     pub(crate) arrived_ns: u64,
+    /// How far event time has come behind it, if a function says that.
+    pub(crate) watermark: Option<i64>,
+}
+
+/// Who says how far event time has come behind a batch.
+#[derive(Default)]
+enum Marker {
+    /// Nobody knows yet: batches that come before the query are looked at when it does.
+    #[default]
+    Unknown,
+    Nobody,
+    Function(Arc<dyn WatermarkFunction>),
+}
+
+#[derive(Default)]
+struct Marking {
+    marker: Marker,
+    /// Batches that came before it was known, and what was said of them then.
+    early: VecDeque<RecordBatch>,
+    marks: VecDeque<Option<i64>>,
 }
 
 #[derive(Default)]
 struct Shared {
     bell: Mutex<Option<Arc<Bell>>>,
     failure: Mutex<Option<OutsideError>>,
+    marking: Mutex<Marking>,
     rows: AtomicU64,
     /// 1 once the producer has left.
     ended: AtomicU64,
@@ -94,6 +117,8 @@ pub enum Pushed {
     Full(RecordBatch),
     /// The query has ended; its outcome says why.
     Ended,
+    /// The function that says how far event time has come has failed. The batch was not taken.
+    Failed(OutsideError),
 }
 
 impl Feed {
@@ -104,7 +129,11 @@ impl Feed {
     /// Hands a batch over, waiting for room as long as `timeout`.
     pub fn push(&mut self, batch: RecordBatch, timeout: Duration) -> Pushed {
         let rows = batch.num_rows() as u64;
-        let arrived = Arrived { batch, arrived_ns: now_ns() };
+        let watermark = match self.mark(&batch) {
+            Ok(watermark) => watermark,
+            Err(error) => return Pushed::Failed(error),
+        };
+        let arrived = Arrived { batch, arrived_ns: now_ns(), watermark };
         self.shared.rows.fetch_add(rows, Ordering::Relaxed);
         let deadline = Instant::now().checked_add(timeout);
         let mut given = self.producer().try_push(arrived);
@@ -113,6 +142,7 @@ impl Feed {
                 deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_zero() || self.is_ended() {
                 self.shared.rows.fetch_sub(rows, Ordering::Relaxed);
+                self.unmark();
                 return if self.is_ended() { Pushed::Ended } else { Pushed::Full(back.batch) };
             }
             self.producer().wait_for_room(left);
@@ -120,6 +150,30 @@ impl Feed {
         }
         self.shared.ring();
         Pushed::Taken
+    }
+
+    /// How far event time has come behind a batch, if a function says that.
+    fn mark(&mut self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError> {
+        let function = {
+            let mut marking = locked(&self.shared.marking);
+            match &marking.marker {
+                Marker::Nobody => return Ok(None),
+                Marker::Function(function) => Arc::clone(function),
+                Marker::Unknown => {
+                    marking.early.push_back(batch.clone());
+                    return Ok(None);
+                }
+            }
+        };
+        function.call(batch)
+    }
+
+    /// Forgets the batch that was marked last, since it was not taken.
+    fn unmark(&mut self) {
+        let mut marking = locked(&self.shared.marking);
+        if matches!(marking.marker, Marker::Unknown) {
+            marking.early.pop_back();
+        }
     }
 
     /// Whether the query has ended.
@@ -155,13 +209,35 @@ impl FeedEnd {
         *locked(&self.shared.bell) = Some(Arc::clone(bell));
     }
 
+    /// From now on that function says how far event time has come; also behind the batches that are there already.
+    pub(crate) fn set_marker(
+        &self,
+        function: Option<&Arc<dyn WatermarkFunction>>,
+    ) -> Result<(), OutsideError> {
+        let mut marking = locked(&self.shared.marking);
+        let early = std::mem::take(&mut marking.early);
+        let Some(function) = function else {
+            marking.marker = Marker::Nobody;
+            return Ok(());
+        };
+        for batch in &early {
+            let mark = function.call(batch)?;
+            marking.marks.push_back(mark);
+        }
+        marking.marker = Marker::Function(Arc::clone(function));
+        Ok(())
+    }
+
     pub(crate) fn pending(&self) -> Box<dyn Pending> {
         Box::new(FeedPending(Arc::clone(&self.shared)))
     }
 
     pub(crate) fn take(&mut self) -> Fed {
         match self.consumer.pop() {
-            Popped::Value(arrived) => {
+            Popped::Value(mut arrived) => {
+                if arrived.watermark.is_none() {
+                    arrived.watermark = locked(&self.shared.marking).marks.pop_front().flatten();
+                }
                 self.shared.rows.fetch_sub(arrived.batch.num_rows() as u64, Ordering::Relaxed);
                 Fed::Batch(arrived)
             }

@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
+use crate::feed::OutsideError;
+use crate::plan::WatermarkFunction;
+
 /// How far the engine may fall behind before the source slows down.
 const MOST_BACKLOG_NS: u64 = 1_000_000_000;
 /// Rows of so much time become available together.
@@ -34,11 +37,25 @@ pub(crate) struct Replaying {
     round: u64,
     /// What one round adds to the times of the next.
     pub(crate) round_ticks: i64,
+    /// How far event time has come behind each batch, if a function says that.
+    marks: Vec<Option<i64>>,
 }
 
 impl Replaying {
     pub(crate) fn new(replay: Replay) -> Self {
-        Self { replay, next: 0, round: 0, round_ticks: 0 }
+        Self { replay, next: 0, round: 0, round_ticks: 0, marks: Vec::new() }
+    }
+
+    /// That function says how far event time has come behind each batch.
+    pub(crate) fn mark(&mut self, function: &Arc<dyn WatermarkFunction>) -> Result<(), OutsideError> {
+        self.marks =
+            self.replay.batches.iter().map(|batch| function.call(batch)).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// How far event time has come behind the batch that was given out last, without its offset.
+    pub(crate) fn last_mark(&self) -> Option<i64> {
+        self.marks.get(self.next.checked_sub(1)?).copied().flatten()
     }
 
     pub(crate) fn batches(&self) -> &[RecordBatch] {

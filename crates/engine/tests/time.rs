@@ -12,7 +12,7 @@ use arrow_array::types::{Int64Type, TimestampMicrosecondType};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use penstock_engine::clock::{ManualClock, Timepiece};
-use penstock_engine::plan::{Aggregate, Arrival, Outputs, Plan, StreamOptions, WindowSpan};
+use penstock_engine::plan::{Aggregate, Arrival, Outputs, Plan, StreamOptions, Watermarks, WindowSpan};
 use penstock_engine::results::Next;
 use penstock_engine::{
     Engine, EngineOptions, FEED_BATCHES, Feed, Input, Query, QueryOptions, Sink, feed, push,
@@ -118,7 +118,8 @@ impl Trial {
 
 #[test]
 fn watermarks_come_from_a_column() {
-    let options = || StreamOptions { watermark: Some("w"), ..StreamOptions::default() };
+    let column = Watermarks::Column("w".to_owned());
+    let options = || StreamOptions { watermark: Some(&column), ..StreamOptions::default() };
     for way in every_way() {
         let mut trial = Trial::start(way, &counted(&stream(options()), None));
         // The times run ahead, the watermark does not: nothing closes, and nothing is late.
@@ -245,9 +246,10 @@ fn a_pause_of_the_process_makes_nothing_idle_that_has_rows() {
 fn what_makes_no_sense_is_refused() {
     let refused = |options: StreamOptions<'_>| Plan::declare(&schema(), options).unwrap_err().to_string();
     let timed = || StreamOptions { time: Some("t"), ..StreamOptions::default() };
-    let text = refused(StreamOptions { watermark: Some("v"), ..timed() });
+    let column = |name: &str| Watermarks::Column(name.to_owned());
+    let text = refused(StreamOptions { watermark: Some(&column("v")), ..timed() });
     assert!(text.contains("v"), "{text}");
-    let text = refused(StreamOptions { watermark: Some("w"), ..StreamOptions::default() });
+    let text = refused(StreamOptions { watermark: Some(&column("w")), ..StreamOptions::default() });
     assert!(text.contains("add time="), "{text}");
     let text = refused(StreamOptions { idle_after: Some(Span::Ticks(5)), ..timed() });
     assert!(text.contains("with a unit"), "{text}");
@@ -261,8 +263,9 @@ fn what_makes_no_sense_is_refused() {
 
 #[test]
 fn plans_that_go_by_the_clock_come_back_from_json() {
+    let column = Watermarks::Column("w".to_owned());
     let options = StreamOptions {
-        watermark: Some("w"),
+        watermark: Some(&column),
         idle_after: Some("5s".parse().unwrap()),
         name: Some("a"),
         ..StreamOptions::default()

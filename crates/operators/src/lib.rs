@@ -5,8 +5,7 @@
 //! at a time as the reader has room for.
 //!
 //! - [`filter`], [`project`], [`lookup`]: stateless, chained
-//! - [`window`]: tumbling windows
-//! - [`windows`]: aggregation in windows of every kind, behind the contract
+//! - [`windows`]: aggregation in tumbling, sliding and session windows
 //! - [`join`]: two streams side by side, inside windows
 //! - [`top_k`]: the first rows of each key, by one column
 //! - [`aggregates`]: what a window keeps per key
@@ -26,7 +25,6 @@ pub mod pick;
 pub mod project;
 mod rows;
 pub mod top_k;
-pub mod window;
 pub mod windows;
 
 pub use contract::{Late, Snapshot, SnapshotError, Stateful};
@@ -36,7 +34,6 @@ pub use keys::KeyIndex;
 pub use lookup::{Lookup, LookupKind, LookupPlace, LookupTable};
 pub use project::Project;
 pub use top_k::{TopK, TopKPort, TopKSpec};
-pub use window::{WindowAggregate, WindowColumns};
 pub use windows::{WindowPort, WindowSpec, windowed};
 
 use penstock_expr::Rejected;

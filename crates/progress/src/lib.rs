@@ -7,18 +7,15 @@
 //! - [`frontier`]: how far it has come where several inputs meet
 //! - [`aligned`]: tumbling and sliding windows, and the panes they are made of
 //! - [`windows`]: windows of any kind
-//! - [`tumbling`]: which window a time belongs to, and whether it is over
 
 #![forbid(unsafe_code)]
 
 pub mod aligned;
 pub mod frontier;
-pub mod tumbling;
 pub mod watermark;
 pub mod windows;
 
 pub use aligned::Aligned;
 pub use frontier::Frontier;
-pub use tumbling::Tumbling;
 pub use watermark::{BoundedDelay, NEVER};
 pub use windows::Windows;

@@ -72,6 +72,7 @@ pub(crate) fn start_error(py: Python<'_>, error: StartError) -> PyErr {
         StartError::Table { operator, bytes, limit } => {
             limit_error(py, message, Some((&operator, bytes)), &limit)
         }
+        StartError::Outside { error, .. } => outside_error(py, message, &error),
         StartError::SourceEnded { .. } => raise(py, "SourceEndedError", (message,)),
         StartError::NameTaken { name } => raise(py, "NameTakenError", (message, name)),
         StartError::EngineStopped => raise(py, "EngineStoppedError", (message,)),
@@ -80,6 +81,11 @@ pub(crate) fn start_error(py: Python<'_>, error: StartError) -> PyErr {
             system_error(message, &error)
         }
     }
+}
+
+/// What the function has raised that says how far event time has come.
+pub(crate) fn marking_error(py: Python<'_>, error: &OutsideError) -> PyErr {
+    outside_error(py, format!("the watermark function failed: {error}"), error)
 }
 
 /// An exception of the user's own code, on its way through the engine.

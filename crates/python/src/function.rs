@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use penstock_engine::OutsideError;
-use penstock_engine::plan::{BatchFunction, Function as Inner};
+use penstock_engine::plan::{BatchFunction, Function as Inner, WatermarkFunction, Watermarks};
 use pyo3::prelude::*;
 
 use crate::arrow::one_batch;
@@ -29,6 +29,40 @@ impl PyFunction {
     pub(crate) fn unwrap<'py>(py: Python<'py>, function: &Inner) -> Option<(String, Bound<'py, PyAny>)> {
         let function = function.0.as_any().downcast_ref::<Self>()?;
         Some((function.name.clone(), function.function.bind(py).clone()))
+    }
+}
+
+/// A Python function that says how far event time has come, as a plan holds it.
+pub(crate) struct PyWatermarks {
+    name: String,
+    function: Py<PyAny>,
+}
+
+impl PyWatermarks {
+    /// The function, under the name that people know it by.
+    pub(crate) fn wrap(name: String, function: &Bound<'_, PyAny>) -> Watermarks {
+        Watermarks::Function(Arc::new(Self { name, function: function.clone().unbind() }))
+    }
+}
+
+impl WatermarkFunction for PyWatermarks {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn call(&self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError> {
+        let called = Python::try_attach(|py| {
+            let batch = Bound::new(py, Batch::new(batch.clone()))?;
+            foreign::call_with(self.function.bind(py), &batch)?.extract::<Option<i64>>()
+        });
+        match called {
+            Some(mark) => mark.map_err(|error| Box::new(Raised(error)) as OutsideError),
+            None => Err("the interpreter has ended".into()),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use penstock_engine::Plan as Inner;
 use penstock_engine::options::choose;
 use penstock_engine::plan::{
-    Aggregate as PlanAggregate, Arrival, Function, StreamOptions, WindowSpan, join_kind, lookup_kind,
+    Aggregate as PlanAggregate, Arrival, Function, StreamOptions, Watermarks, WindowSpan, join_kind,
+    lookup_kind,
 };
 use penstock_expr::Expr as Tree;
 use penstock_types::{PlanError, Span};
@@ -16,7 +17,7 @@ use pyo3::prelude::*;
 use crate::arrow::one_batch;
 use crate::errors::plan_error;
 use crate::expr::{Aggregate, Expr};
-use crate::function::PyFunction;
+use crate::function::{PyFunction, PyWatermarks};
 use crate::schema::Schema;
 
 /// An immutable pipeline.
@@ -108,16 +109,27 @@ impl Plan {
         time: Option<&str>,
         delay: &Bound<'_, PyAny>,
         arrival: Option<&str>,
-        watermark: Option<&str>,
+        watermark: Option<&Bound<'_, PyAny>>,
         idle_after: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        // A column, or a function with its name.
+        let watermark = match watermark {
+            None => None,
+            Some(given) => Some(match given.extract::<String>() {
+                Ok(column) => Watermarks::Column(column),
+                Err(_) => {
+                    let (name, function) = given.extract::<(String, Bound<'_, PyAny>)>()?;
+                    PyWatermarks::wrap(name, &function)
+                }
+            }),
+        };
         let arrival = arrival.map(|name| choose("time", name, &Arrival::NAMES)).transpose();
         let options = StreamOptions {
             name,
             time,
             delay: Some(span(py, delay)?),
             arrival: arrival.map_err(|error| plan_error(py, error))?,
-            watermark,
+            watermark: watermark.as_ref(),
             idle_after: idle_after.map(|after| span(py, after)).transpose()?,
         };
         Self::wrap(py, Inner::declare(&schema.get().inner, options))

@@ -7,11 +7,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use penstock_engine::{Feed, FeedEnd, Pushed, Query, RunError, SharedSource, feed};
+use penstock_engine::{Feed, FeedEnd, OutsideError, Pushed, Query, RunError, SharedSource, feed};
 use pyo3::prelude::*;
 
 use crate::arrow::one_batch;
-use crate::errors::{closed_error, consumed, ended_error, run_error};
+use crate::errors::{closed_error, consumed, ended_error, marking_error, run_error};
 use crate::process::Here;
 use crate::wait::{GLANCE, timeout};
 
@@ -43,6 +43,7 @@ enum Tried {
     Full(RecordBatch),
     Ended,
     Closed,
+    Failed(OutsideError),
 }
 
 /// A source that is pushed to.
@@ -115,6 +116,7 @@ impl Inner {
             Pushed::Taken => Tried::Taken,
             Pushed::Full(back) => Tried::Full(back),
             Pushed::Ended => Tried::Ended,
+            Pushed::Failed(error) => Tried::Failed(error),
         }
     }
 }
@@ -163,6 +165,7 @@ impl PushSource {
             match py.detach(|| inner.try_push(waiting, left.unwrap_or(GLANCE).min(GLANCE))) {
                 Tried::Taken => return Ok(true),
                 Tried::Closed => return Err(closed_error(py)),
+                Tried::Failed(error) => return Err(marking_error(py, &error)),
                 Tried::Ended => {
                     let reason = py.detach(|| inner.taker.get().map(Taker::reason));
                     let (message, error) = reason

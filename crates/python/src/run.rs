@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 
 use crate::arrow::{Data, Reader, open, open_item};
 use crate::engine::{call_back, read_on_error};
-use crate::errors::{input_error, run_error, start_error, thread_error};
+use crate::errors::{Raised, input_error, marking_error, run_error, start_error, thread_error};
 use crate::output::Output;
 use crate::source::{open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
@@ -40,6 +40,7 @@ fn push(py: Python<'_>, feed: &mut Feed, batch: RecordBatch) -> PyResult<Fed> {
         match py.detach(|| feed.push(waiting, GLANCE)) {
             Pushed::Taken => return Ok(Fed::More),
             Pushed::Ended => return Ok(Fed::Ended),
+            Pushed::Failed(error) => return Err(marking_error(py, &error)),
             Pushed::Full(back) => {
                 waiting = back;
                 py.check_signals()?;
@@ -64,6 +65,7 @@ fn pull(reader: Reader, mut feed: Feed, stop: &AtomicBool) -> Pulled {
             match feed.push(waiting, GLANCE) {
                 Pushed::Taken => break,
                 Pushed::Ended => return (feed, Ok(Fed::Ended)),
+                Pushed::Failed(error) => return (feed, Err(ArrowError::ExternalError(error))),
                 Pushed::Full(back) => waiting = back,
             }
         }
@@ -91,8 +93,10 @@ fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fe
         result = back;
         match received {
             Ok((feed, ended)) => {
-                let fed =
-                    ended.map_err(|error| input_error(py, format!("the input stream failed: {error}")))?;
+                let fed = ended.map_err(|error| match error {
+                    ArrowError::ExternalError(error) if error.is::<Raised>() => marking_error(py, &error),
+                    error => input_error(py, format!("the input stream failed: {error}")),
+                })?;
                 return Ok((feed, fed));
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {

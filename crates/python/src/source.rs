@@ -35,12 +35,13 @@ enum Fed {
     Ended,
 }
 
-fn give(feed: &mut Feed, batch: RecordBatch) -> Fed {
+fn give(feed: &mut Feed, batch: RecordBatch) -> Result<Fed, OutsideError> {
     let mut waiting = batch;
     loop {
         match feed.push(waiting, SLICE) {
-            Pushed::Taken => return Fed::More,
-            Pushed::Ended => return Fed::Ended,
+            Pushed::Taken => return Ok(Fed::More),
+            Pushed::Ended => return Ok(Fed::Ended),
+            Pushed::Failed(error) => return Err(error),
             Pushed::Full(back) => waiting = back,
         }
     }
@@ -48,7 +49,7 @@ fn give(feed: &mut Feed, batch: RecordBatch) -> Fed {
 
 fn give_stream(feed: &mut Feed, reader: Reader) -> Result<Fed, OutsideError> {
     for batch in reader {
-        if give(feed, batch?) == Fed::Ended {
+        if give(feed, batch?)? == Fed::Ended {
             return Ok(Fed::Ended);
         }
     }
@@ -57,7 +58,7 @@ fn give_stream(feed: &mut Feed, reader: Reader) -> Result<Fed, OutsideError> {
 
 fn give_data(feed: &mut Feed, data: Data) -> Result<Fed, OutsideError> {
     match data {
-        Data::Batch(batch) => Ok(give(feed, batch)),
+        Data::Batch(batch) => give(feed, batch),
         Data::Stream(reader) => give_stream(feed, reader),
     }
 }

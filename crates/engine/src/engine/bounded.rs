@@ -42,7 +42,7 @@ pub fn push(feed: &mut Feed, batch: RecordBatch) -> bool {
         match feed.push(waiting, GLANCE) {
             Pushed::Taken => return true,
             Pushed::Full(back) => waiting = back,
-            Pushed::Ended => return false,
+            Pushed::Ended | Pushed::Failed(_) => return false,
         }
     }
 }

@@ -29,13 +29,13 @@ use penstock_types::{PlanError, closest};
 
 use crate::clock::now_ns;
 use crate::error::StartError;
-use crate::feed::FeedEnd;
+use crate::feed::{FeedEnd, OutsideError};
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode};
 use crate::pipeline::{
     Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin,
 };
-use crate::plan::{Outputs, Plan, Step, StreamStep};
+use crate::plan::{Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::Query;
 use crate::query::state::{Kept, Parts, State, TaskFace};
 use crate::replay::{Replay, Replaying};
@@ -158,8 +158,8 @@ impl Engine {
         let mut origins = Vec::new();
         for (stream, schema, input) in in_order(outputs, inputs)? {
             origins.push(match input {
-                Input::Feed(end) => Origin::Intake(Intake::Feed(end)),
-                Input::Replay(replay) => Origin::Intake(Intake::Replay(Replaying::new(replay))),
+                Input::Feed(end) => Origin::Intake(feed_intake(end, &stream)?),
+                Input::Replay(replay) => Origin::Intake(replay_intake(replay, &stream)?),
                 Input::Shared(source, on_lag) => {
                     source.stream.check(&stream, &schema)?;
                     let bell = Bell::new();
@@ -209,17 +209,19 @@ impl Engine {
         let core = self.0.core();
         let mut threads = self.0.locked();
         let (id, name) = self.admit(name, "source")?;
+        let declared = stream.declaration();
+        let step = declared.as_ref().and_then(|plan| plan.as_stream().cloned());
+        let Some((plan, step)) = declared.zip(step) else {
+            let text = "a shared source is one stream; share each of them on its own".to_owned();
+            return Err(StartError::Plan(PlanError::Invalid(text)));
+        };
         let intake = match input {
-            Input::Feed(end) => Intake::Feed(end),
-            Input::Replay(replay) => Intake::Replay(Replaying::new(replay)),
+            Input::Feed(end) => feed_intake(end, &step)?,
+            Input::Replay(replay) => replay_intake(replay, &step)?,
             Input::Shared(..) => {
                 let text = "a shared source reads data, not another shared source".to_owned();
                 return Err(StartError::Plan(PlanError::Invalid(text)));
             }
-        };
-        let Some(plan) = stream.declaration() else {
-            let text = "a shared source is one stream; share each of them on its own".to_owned();
-            return Err(StartError::Plan(PlanError::Invalid(text)));
         };
         let (handle, joins) = Handle::new(held);
         let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
@@ -368,6 +370,32 @@ impl Engine {
     pub fn stop(&self) {
         self.0.stop();
     }
+}
+
+fn marker(stream: &StreamStep) -> Option<&Arc<dyn WatermarkFunction>> {
+    match &stream.watermark {
+        Some(Watermarks::Function(function)) => Some(function),
+        _ => None,
+    }
+}
+
+fn marker_failed(error: OutsideError) -> StartError {
+    StartError::Outside { what: "watermark function", error }
+}
+
+/// A feed as the intake of that stream.
+fn feed_intake(end: FeedEnd, stream: &StreamStep) -> Result<Intake, StartError> {
+    end.set_marker(marker(stream)).map_err(marker_failed)?;
+    Ok(Intake::Feed(end))
+}
+
+/// A replay as the intake of that stream.
+fn replay_intake(replay: Replay, stream: &StreamStep) -> Result<Intake, StartError> {
+    let mut replaying = Replaying::new(replay);
+    if let Some(function) = marker(stream) {
+        replaying.mark(function).map_err(marker_failed)?;
+    }
+    Ok(Intake::Replay(replaying))
 }
 
 /// The inputs in the order in which the plan names its streams.

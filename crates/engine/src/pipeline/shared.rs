@@ -60,7 +60,7 @@ impl SharedStream {
                     let marks = stream
                         .watermark
                         .as_ref()
-                        .map_or(String::new(), |name| format!(", watermarks of \"{name}\""));
+                        .map_or(String::new(), |from| format!(", watermarks of {from:?}"));
                     format!("time=\"{time}\" with a delay of {}{marks}", stream.delay)
                 }
                 None => "no time column".to_owned(),

@@ -31,6 +31,8 @@ const ARRIVAL_NS: u64 = 1_000_000;
 pub(super) enum TimeFrom {
     /// A column of the batch, and perhaps one that watermarks are taken from.
     Columns { time: usize, marks: Option<usize> },
+    /// A column of the batch, while a function says how far event time has come behind each batch.
+    Marked { time: usize },
     /// The clock on the wall.
     Wall(Arrival),
 }
@@ -62,6 +64,7 @@ impl Clock {
     pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
         let (time, marks) = match self.from {
             TimeFrom::Columns { time, marks } => (Some(time), marks),
+            TimeFrom::Marked { time } => (Some(time), None),
             TimeFrom::Wall(_) => (None, None),
         };
         time.into_iter().chain(marks)
@@ -92,6 +95,8 @@ pub(crate) enum Intake {
 pub(super) enum Poll {
     /// Rows, for [`Source::next_run`].
     Rows,
+    /// No rows, but event time has come further.
+    Watermark,
     /// Nothing now: whoever brings a batch wakes the task.
     Nothing,
     /// Nothing before that time.
@@ -126,6 +131,8 @@ pub(super) struct Source {
     pub(super) profile: Arc<Profile>,
     before: Vec<i64>,
     marks: Vec<i64>,
+    /// How far event time has come behind the batch at hand, if a function has said so.
+    mark: Option<i64>,
     idle_after_ns: Option<u64>,
     is_idle: bool,
     /// When rows came last, and the time of arrival that they were given.
@@ -169,6 +176,7 @@ impl Source {
             profile: Arc::default(),
             before: Vec::new(),
             marks: Vec::new(),
+            mark: None,
             idle_after_ns,
             is_idle: false,
             spoke_ns: None,
@@ -222,6 +230,10 @@ impl Source {
             if self.next < self.end {
                 return Ok(self.pace(query));
             }
+            // A batch without rows may still say how far event time has come.
+            if self.raise_mark() {
+                return Ok(Poll::Watermark);
+            }
             // What was borrowed from the batch is let go of before anybody waits for the next one.
             run.close();
             match &mut self.intake {
@@ -229,6 +241,7 @@ impl Source {
                     Fed::Batch(arrived) => {
                         self.arrived_ns = arrived.arrived_ns;
                         self.arrived_us = arrived_us(&query.clock, arrived.arrived_ns);
+                        self.mark = arrived.watermark;
                         self.open(run, &arrived.batch)?;
                     }
                     Fed::Nothing if query.is_draining() => return Ok(Poll::Ended),
@@ -241,6 +254,7 @@ impl Source {
                         self.offset = offset;
                         self.arrived_ns = now_ns();
                         self.arrived_us = query.clock.wall_us();
+                        self.mark = replaying.last_mark();
                         self.open(run, &batch)?;
                     }
                     _ => return Ok(Poll::Ended),
@@ -264,6 +278,16 @@ impl Source {
         let worth = pacer.slice_rows().min(left as u64);
         self.due = left.min(usize::try_from(due).unwrap_or(usize::MAX));
         if due < worth { Poll::Until(pacer.due_ns(worth)) } else { Poll::Rows }
+    }
+
+    /// Behind a batch, event time has come as far as the function has said, if there is one. Whether it has risen.
+    fn raise_mark(&mut self) -> bool {
+        let Some(clock) = &mut self.clock else { return false };
+        let before = clock.progress.watermark();
+        if let Some(mark) = self.mark.take() {
+            clock.progress.raise(mark.saturating_add(self.offset));
+        }
+        clock.progress.watermark() > before
     }
 
     /// What becomes of it as time goes by, when there are no rows.
@@ -312,18 +336,12 @@ impl Source {
         run.begin(&self.columns, start, len);
         if let Some(clock) = &mut self.clock {
             match clock.from {
-                TimeFrom::Columns { time, marks } => {
+                TimeFrom::Columns { time, .. } | TimeFrom::Marked { time } => {
                     if let Some(null) = run.batch().first_null(time, start, len) {
                         let (column, row) = (clock.name.clone(), self.rows + null as u64);
                         return Err(RunError::NullTime { column, row });
                     }
-                    clock.observe(
-                        run,
-                        time,
-                        self.offset,
-                        marks.map(|column| (column, &mut self.marks)),
-                        &mut self.before,
-                    );
+                    clock.observe(run, time, self.offset, &mut self.marks, &mut self.before);
                 }
                 TimeFrom::Wall(arrival) => {
                     let wall_us = match arrival {
@@ -341,6 +359,9 @@ impl Source {
             self.spoke_ns = Some(time.now_ns());
             self.is_idle = false;
             self.counts.is_idle.set(0);
+        }
+        if self.next == self.end {
+            self.raise_mark();
         }
         if let Some(pacer) = &mut self.pacer {
             self.due -= len;
@@ -405,7 +426,7 @@ impl Clock {
         run: &mut Run,
         column: usize,
         offset: i64,
-        marks: Option<(usize, &mut Vec<i64>)>,
+        wide: &mut Vec<i64>,
         before: &mut Vec<i64>,
     ) {
         run.ready(&[column]);
@@ -420,14 +441,22 @@ impl Clock {
             widen(run.column(column), wide.refill());
             run.put(self.slot, wide);
         }
-        if let Some((marks, _)) = &marks {
-            run.ready(&[*marks]);
+        if let TimeFrom::Columns { marks: Some(marks), .. } = self.from {
+            run.ready(&[marks]);
         }
         let times = run.column(self.slot).fixed::<i64>();
         let Some(range) = min_max(times) else { return };
-        let behind = match marks {
-            None => self.progress.observe(times, range, before),
-            Some((column, wide)) => {
+        let behind = match self.from {
+            // All rows of the batch are judged by what was said of those before it.
+            TimeFrom::Marked { .. } => {
+                run.note_range(self.slot, range);
+                run.note_watermark(self.progress.watermark());
+                return;
+            }
+            TimeFrom::Columns { marks: None, .. } | TimeFrom::Wall(_) => {
+                self.progress.observe(times, range, before)
+            }
+            TimeFrom::Columns { marks: Some(column), .. } => {
                 let marks = run.column(column);
                 wide.clear();
                 widen(marks, wide);
@@ -445,7 +474,9 @@ impl Clock {
 
     /// The time from the beginning of one round to that of the next: that of the data, and a tick.
     fn round_ticks(&self, columns: &SourceColumns, replaying: &Replaying) -> i64 {
-        let TimeFrom::Columns { time: column, .. } = self.from else { return 0 };
+        let (TimeFrom::Columns { time: column, .. } | TimeFrom::Marked { time: column }) = self.from else {
+            return 0;
+        };
         let mut range: Option<(i64, i64)> = None;
         let mut run = Run::new();
         for field in columns.schema().fields() {

@@ -16,7 +16,7 @@ use penstock_types::PlanError;
 use super::keyed::{self, PortSlots};
 use super::segment::{ClockSlots, Segment};
 use super::source::{Clock, Ticking, TimeFrom};
-use crate::plan::{Graph, Node, Outputs, Step, StreamStep, WindowKind};
+use crate::plan::{Graph, Node, Outputs, Step, StreamStep, Watermarks, WindowKind};
 
 /// How often event time of arrival is looked at during the shortest window, and the bounds of that.
 const TICKS_PER_WINDOW: u64 = 10;
@@ -229,9 +229,13 @@ impl Builder<'_> {
                 };
                 let from = match stream.arrival {
                     Some(arrival) => TimeFrom::Wall(arrival),
-                    None => {
-                        TimeFrom::Columns { time: column(name), marks: stream.watermark.as_ref().map(column) }
-                    }
+                    None => match &stream.watermark {
+                        None => TimeFrom::Columns { time: column(name), marks: None },
+                        Some(Watermarks::Column(marks)) => {
+                            TimeFrom::Columns { time: column(name), marks: Some(column(marks)) }
+                        }
+                        Some(Watermarks::Function(_)) => TimeFrom::Marked { time: column(name) },
+                    },
                 };
                 Clock {
                     name: name.clone(),

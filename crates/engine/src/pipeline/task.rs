@@ -246,6 +246,13 @@ impl Task {
         let run = &mut self.ports[*port].run;
         match source.poll(run, query)? {
             Poll::Rows => {}
+            Poll::Watermark => {
+                let watermark = source.watermark();
+                if let Some(watermark) = self.frontier.advance(input, watermark) {
+                    self.advance(watermark);
+                }
+                return Ok(Step::Worked(0));
+            }
             Poll::Nothing => return Ok(self.quiet(input, query)),
             Poll::Until(ns) => return Ok(Step::Until(ns)),
             Poll::Ended => {

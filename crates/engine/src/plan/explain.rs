@@ -7,7 +7,7 @@ use penstock_expr::Expr;
 use penstock_operators::LookupKind;
 use penstock_types::{Tick, describe_field};
 
-use super::{Aggregate, Arrival, Graph, Node, Outputs, Plan, Step, WindowKind};
+use super::{Aggregate, Arrival, Graph, Node, Outputs, Plan, Step, Watermarks, WindowKind};
 
 fn columns(schema: &Schema) -> String {
     schema.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join(", ")
@@ -66,8 +66,10 @@ fn describe(node: &Node) -> String {
                     Arrival::Ingestion => " of arrival",
                     Arrival::Processing => " of processing",
                 });
-                let marks =
-                    stream.watermark.as_ref().map_or(String::new(), |name| format!(", watermarks {name}"));
+                let marks = stream.watermark.as_ref().map_or(String::new(), |from| match from {
+                    Watermarks::Column(name) => format!(", watermarks {name}"),
+                    Watermarks::Function(function) => format!(", watermarks {}()", function.name()),
+                });
                 let delay = tick.describe(i128::from(stream.delay));
                 let idle = by_clock(", idle after", stream.idle_after_ns);
                 format!("\ntime{arrival} {time}{marks}, delay {delay}{idle}")

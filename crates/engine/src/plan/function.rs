@@ -24,6 +24,44 @@ pub trait BatchFunction: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// A function that says how far event time has come behind a batch.
+pub trait WatermarkFunction: Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &str;
+    /// Calls it: a time in ticks, or nothing new.
+    fn call(&self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError>;
+    /// Itself, for whoever knows what it is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Where watermarks come from, if not from the times.
+#[derive(Clone)]
+pub enum Watermarks {
+    /// From a column: the largest value so far.
+    Column(String),
+    /// From a function over each batch.
+    Function(Arc<dyn WatermarkFunction>),
+}
+
+impl PartialEq for Watermarks {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Column(one), Self::Column(another)) => one == another,
+            (Self::Function(one), Self::Function(another)) => Arc::ptr_eq(one, another),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Watermarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Column(name) => write!(f, "Column({name})"),
+            Self::Function(function) => write!(f, "Function({})", function.name()),
+        }
+    }
+}
+
 /// A function in a plan. Two are the same if they are one.
 #[derive(Clone)]
 pub struct Function(pub Arc<dyn BatchFunction>);

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::table::PortableTable;
 use super::{
-    Aggregate, Arrival, Function, Graph, Outputs, Plan, Step, StreamOptions, WindowKind, WindowSpan,
+    Aggregate, Arrival, Function, Graph, Outputs, Plan, Step, StreamOptions, Watermarks, WindowKind,
+    WindowSpan,
 };
 use crate::options::choose;
 
@@ -211,7 +212,16 @@ fn write(step: &Step, functions: &mut Vec<Function>) -> Result<StepText, PlanErr
             time: stream.time.clone(),
             delay: stream.delay,
             arrival: stream.arrival.map(|arrival| arrival.name().to_owned()),
-            watermark: stream.watermark.clone(),
+            watermark: match &stream.watermark {
+                None => None,
+                Some(Watermarks::Column(name)) => Some(name.clone()),
+                Some(Watermarks::Function(function)) => {
+                    return Err(PlanError::Invalid(format!(
+                        "the watermarks of the stream come from the function {}, which cannot be written",
+                        function.name()
+                    )));
+                }
+            },
             idle_after_ns: stream.idle_after_ns,
         },
         Step::Filter(predicate) => StepText::Filter { predicate: predicate.clone() },
@@ -276,12 +286,13 @@ fn read(step: StepText, inputs: &[Plan], functions: &[Function]) -> Result<Plan,
     Ok(match (step, inputs) {
         (StepText::Stream { name, schema, time, delay, arrival, watermark, idle_after_ns }, []) => {
             let arrival = arrival.map(|name| choose("arrival", &name, &Arrival::NAMES)).transpose()?;
+            let watermark = watermark.map(Watermarks::Column);
             let options = StreamOptions {
                 name: name.as_deref(),
                 time: time.as_deref(),
                 delay: Some(Span::Ticks(delay)),
                 arrival,
-                watermark: watermark.as_deref(),
+                watermark: watermark.as_ref(),
                 idle_after: idle_after_ns.map(|ns| Span::Nanos(i128::from(ns))),
             };
             Plan::declare(&read_schema(&schema)?, options)?

@@ -28,7 +28,7 @@ use penstock_memory::batch::decoded;
 use penstock_operators::LookupKind;
 use penstock_types::{PlanError, Span, Tick, TypeName};
 
-pub use function::{BatchFunction, Function};
+pub use function::{BatchFunction, Function, WatermarkFunction, Watermarks};
 pub use json::{join_kind, lookup_kind};
 pub use node::{EventTime, Graph, Node};
 pub use outputs::Outputs;
@@ -157,7 +157,9 @@ impl Plan {
             }
             event_time = Some(EventTime { column: column.to_owned(), tick, is_end: false });
         }
-        let watermark = watermark.map(|name| check_watermark(&downstream, time, name)).transpose()?;
+        if let Some(watermark) = watermark {
+            check_watermark(&downstream, time, watermark)?;
+        }
         let declared: Vec<Field> = fields
             .iter()
             .map(|field| Field::new(field.name(), field.data_type().clone(), field.is_nullable()))
@@ -168,7 +170,7 @@ impl Plan {
             time: time.map(str::to_owned),
             delay: ticks,
             arrival,
-            watermark,
+            watermark: watermark.cloned(),
             idle_after_ns: idle_after.map(|span| clock_ns(span, "idle_after")).transpose()?,
         });
         Ok(Self { root: Node::new(step, Vec::new(), Arc::new(downstream), event_time) })
@@ -416,8 +418,8 @@ pub struct StreamOptions<'a> {
     pub delay: Option<Span>,
     /// When rows arrive is their time: the time column is added.
     pub arrival: Option<Arrival>,
-    /// The column that watermarks are taken from.
-    pub watermark: Option<&'a str>,
+    /// Where watermarks are taken from, instead of the times.
+    pub watermark: Option<&'a Watermarks>,
     /// Nobody waits for the stream once it has been silent for so long.
     pub idle_after: Option<Span>,
 }
@@ -436,13 +438,15 @@ fn clock_ns(span: Span, what: &str) -> Result<u64, PlanError> {
     }
 }
 
-/// The column that watermarks are taken from: of the type of the time column.
-fn check_watermark(schema: &Schema, time: Option<&str>, name: &str) -> Result<String, PlanError> {
+/// Watermarks are of the type of the time column.
+fn check_watermark(schema: &Schema, time: Option<&str>, from: &Watermarks) -> Result<(), PlanError> {
     let Some(time) = time else {
-        return Err(PlanError::MissingTime(format!(
-            "watermark=\"{name}\" says how far event time has come, but no column says what that is: add time=\"...\""
-        )));
+        return Err(PlanError::MissingTime(
+            "watermark= says how far event time has come, but no column says what that is: add time=\"...\""
+                .to_owned(),
+        ));
     };
+    let Watermarks::Column(name) = from else { return Ok(()) };
     let field = |name: &str| {
         let names = schema.fields().iter().map(|field| field.name().as_str());
         schema
@@ -462,7 +466,7 @@ fn check_watermark(schema: &Schema, time: Option<&str>, name: &str) -> Result<St
             ),
         ));
     }
-    Ok(name.to_owned())
+    Ok(())
 }
 
 fn tick_of(schema: &Schema, time: &str) -> Result<Tick, PlanError> {

@@ -8,7 +8,7 @@ use penstock_operators::aggregates::AggregateKind;
 use penstock_operators::join::JoinKind;
 use penstock_progress::{Aligned, Windows};
 
-use super::function::Function;
+use super::function::{Function, Watermarks};
 use super::table::TableStep;
 
 /// What a stream is called that has no name of its own.
@@ -103,8 +103,8 @@ pub struct StreamStep {
     pub delay: i64,
     /// When rows arrived is their time, by the clock.
     pub arrival: Option<Arrival>,
-    /// The column that watermarks are taken from, instead of the times.
-    pub watermark: Option<String>,
+    /// Where watermarks are taken from, instead of the times.
+    pub watermark: Option<Watermarks>,
     /// Nobody waits for the stream once it has been silent for so long.
     pub idle_after_ns: Option<u64>,
 }
