@@ -95,7 +95,7 @@ fn stall(chain: Chaining, seconds: u64) {
                     match feed.push(waiting, Duration::from_millis(50)) {
                         Pushed::Taken => break,
                         Pushed::Full(back) => waiting = back,
-                        Pushed::Ended => panic!("the job has ended early"),
+                        Pushed::Ended | Pushed::Failed(_) => panic!("the job has ended early"),
                     }
                 }
                 number += 1;
