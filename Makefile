@@ -102,6 +102,10 @@ format: tools-lint environment ## format Rust and Python, apply the safe fixes o
 	@$(PYTHON) -m ruff check --fix --quiet .
 	@$(PYTHON) -m ruff format .
 
+.PHONY: reference
+reference: environment ## write docs/reference anew from the docstrings
+	@$(PYTHON) scripts/reference.py
+
 .PHONY: lock
 lock: tools-python ## write requirements/*.txt anew, with the newest versions that fit
 	@$(PHASE) "Lock" scripts/lock.sh
