@@ -4,6 +4,6 @@ Every row is a pure function of the seed, the options and the row's number, so a
 made anywhere, and is the same everywhere.
 """
 
-from penstock.workloads import ysb
+from penstock.workloads import lrb, nexmark, nyt, ysb
 
-__all__ = ["ysb"]
+__all__ = ["lrb", "nexmark", "nyt", "ysb"]
