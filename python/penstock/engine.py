@@ -12,7 +12,16 @@ from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
 from penstock.exceptions import PlanError, QueryFailedWarning
-from penstock.options import Chain, Memory, Mode, Policy, Size, read_options
+from penstock.options import (
+    Chain,
+    Memory,
+    Mode,
+    Parallelism,
+    Policy,
+    Size,
+    read_options,
+    read_parallelism,
+)
 from penstock.outputs import Outputs
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData, ArrowSchema
@@ -122,6 +131,7 @@ class Engine(Frozen):
         name: str | None = None,
         on_lag: OnLag = "wait",
         on_error: OnError = "fail",
+        parallelism: Parallelism = "auto",
     ) -> Query:
         """Starts a query, beside those that run.
 
@@ -141,6 +151,7 @@ class Engine(Frozen):
                 it all others. "fail": the query fails with a `LaggedError`. "shed": it skips the rows that
                 wait for it, and counts them as `rows_shed`.
             on_error: What becomes of a row that an operator has no answer for: see `Stream.run`.
+            parallelism: On how many workers one operator may run: see `Stream.run`.
 
         Returns:
             The query, at work.
@@ -175,7 +186,9 @@ class Engine(Frozen):
             (stream, _open_any(one, f"source[{stream!r}]" if several else "source"))
             for stream, one in by_stream(outputs.streams, source, "source")
         ]
-        native = self._native.submit(outputs, sources, takers, name, on_lag, read_on_error(on_error))
+        native = self._native.submit(
+            outputs, sources, takers, name, on_lag, read_on_error(on_error), read_parallelism(parallelism)
+        )
         query = Query(native, self)
         with self._lock:
             # Those that have ended are let go, unless they failed and nobody knows.

@@ -14,6 +14,7 @@ counts as not set.
 | `budget` | `PENSTOCK_BUDGET` | the most memory that an engine may take: bytes, or a size such as "256MiB" |
 | `block_rows` | `PENSTOCK_BLOCK_ROWS` | rows per block |
 | `chunk_blocks` | `PENSTOCK_CHUNK_BLOCKS` | blocks per chunk |
+| `parallelism` | `PENSTOCK_PARALLELISM` | workers that one operator may take: "auto" or a number |
 | | `PENSTOCK_PLATFORM` | where memory comes from: "native", or "portable" for the standard allocator |
 
 Names and sizes are the engine's affair (its errors are `PlanError` and `SizeError`); here only the Python
@@ -29,8 +30,11 @@ from penstock import _penstock
 from penstock.exceptions import PlanError
 from penstock.times import ManualClock
 
-__all__ = ["Chain", "Memory", "Mode", "Policy", "Size", "read_options"]
+__all__ = ["Chain", "Memory", "Mode", "Parallelism", "Policy", "Size", "read_options", "read_parallelism"]
 
+_MOST_WORKERS = 64
+
+Parallelism: TypeAlias = int | Literal["auto"]
 Policy: TypeAlias = Literal["adaptive", "fcfs", "rr"]
 Mode: TypeAlias = Literal["state", "threads"]
 Memory: TypeAlias = Literal["blocks", "queue"]
@@ -99,6 +103,37 @@ def read_options(
         platform=_setting("platform", None, _name),
         clock=None if clock is None else clock._native,
     )
+
+
+def read_parallelism(parallelism: Parallelism) -> int | None:
+    """Turns `parallelism=` into what the engine reads; its variable counts if it is left to the engine.
+
+    Args:
+        parallelism: "auto", or a number of workers.
+
+    Returns:
+        The number, or None for as many as there are.
+
+    Raises:
+        PlanError: The number is out of range, or the name is another.
+        TypeError: It is something else.
+
+    Example:
+        >>> read_parallelism("auto"), read_parallelism(2)
+        (None, 2)
+    """
+    option, value = "parallelism", parallelism
+    if value == "auto":
+        option, text = "PENSTOCK_PARALLELISM", os.environ.get("PENSTOCK_PARALLELISM", "").strip()
+        if text in ("", "auto"):
+            return None
+        value = _digits(option, text)
+    if isinstance(value, str):
+        raise PlanError(f'{option} is "auto" or a number of workers, not "{value}"')
+    workers = _count(option, value)
+    if not 1 <= workers <= _MOST_WORKERS:
+        raise PlanError(f"{option} is from 1 to {_MOST_WORKERS} workers, not {workers}")
+    return workers
 
 
 def _setting(

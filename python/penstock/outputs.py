@@ -6,7 +6,7 @@ from typing import Any, final
 
 from penstock import _penstock
 from penstock._frozen import Frozen
-from penstock.options import Chain, Memory, Mode, Policy, Size, read_options
+from penstock.options import Chain, Memory, Mode, Parallelism, Policy, Size, read_options
 from penstock.protocols import ArrowData
 from penstock.rejecting import OnError
 from penstock.result import Result
@@ -68,6 +68,7 @@ class Outputs(Frozen):
         policy: Policy | None = None,
         mode: Mode | None = None,
         on_error: OnError = "fail",
+        parallelism: Parallelism = "auto",
     ) -> dict[str, Result]:
         """Runs the pipelines over data, to its end, and waits for the results. Ctrl-C interrupts it.
 
@@ -82,6 +83,7 @@ class Outputs(Frozen):
             policy: See there.
             mode: See there.
             on_error: See there.
+            parallelism: See there.
 
         Returns:
             The result of each output, by name. All of them have the counters of the whole run.
@@ -112,10 +114,16 @@ class Outputs(Frozen):
             chunk_blocks=chunk_blocks,
             usual_workers=1,
         )
-        return run_outputs(self._native, data, options, on_error=on_error, warn_above=3)
+        return run_outputs(
+            self._native, data, options, on_error=on_error, parallelism=parallelism, warn_above=3
+        )
 
-    def explain(self) -> str:
+    def explain(self, workers: int | None = None) -> str:
         """The plan as text, one operator per line; numbers say which operator reads which.
+
+        Args:
+            workers: With a number, the text also says how each operator with state would run on so many
+                workers, and why.
 
         Returns:
             The text, which is also what `print(outputs)` shows.
@@ -125,7 +133,7 @@ class Outputs(Frozen):
             >>> "stream" in ps.outputs(prices=ps.stream({"price": "int64"})).explain()
             True
         """
-        return self._native.explain()
+        return self._native.explain(workers)
 
     def to_json(self) -> str:
         """All of it as JSON, lookup tables included.

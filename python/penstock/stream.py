@@ -15,7 +15,7 @@ from penstock.columns import ColumnSteps
 from penstock.combining import CombiningSteps
 from penstock.durations import Duration, normalise_duration
 from penstock.exceptions import MissingTimeColumnError, PlanError
-from penstock.options import Chain, Memory, Mode, Policy, Size, read_options
+from penstock.options import Chain, Memory, Mode, Parallelism, Policy, Size, read_options
 from penstock.protocols import ArrowData, ArrowSchema
 from penstock.rejecting import OnError
 from penstock.result import Result
@@ -170,6 +170,7 @@ class Stream(ColumnSteps, CombiningSteps):
         policy: Policy | None = None,
         mode: Mode | None = None,
         on_error: OnError = "fail",
+        parallelism: Parallelism = "auto",
     ) -> Result:
         """Runs the pipeline over data, to its end, and waits for the result. Ctrl-C interrupts it.
 
@@ -200,6 +201,8 @@ class Stream(ColumnSteps, CombiningSteps):
                 as `rows_rejected`. A function does the same, and is called with each `Batch` of such rows,
                 on a thread of its own: the columns that came to the operator, and "rejected_by" and
                 "rejected_because". A total that overflows always fails the run: no row of it is to blame.
+            parallelism: On how many workers one operator may run: "auto" (the default) for as many as there
+                are, or a number. `explain` says what comes of it.
 
         Returns:
             The output rows and the counters.
@@ -234,10 +237,16 @@ class Stream(ColumnSteps, CombiningSteps):
             usual_workers=1,
         )
         outputs = _penstock.Outputs([("result", self._plan)])
-        return run_outputs(outputs, data, options, on_error=on_error, warn_above=3)["result"]
+        return run_outputs(outputs, data, options, on_error=on_error, parallelism=parallelism, warn_above=3)[
+            "result"
+        ]
 
-    def explain(self) -> str:
+    def explain(self, workers: int | None = None) -> str:
         """The plan as text, one operator per line.
+
+        Args:
+            workers: With a number, the text also says how each operator with state would run on so many
+                workers, and why.
 
         Returns:
             The text, which is also what `print(stream)` shows.
@@ -247,7 +256,9 @@ class Stream(ColumnSteps, CombiningSteps):
             >>> "filter" in ps.stream({"price": "int64"}).filter(ps.col("price") > 1).explain()
             True
         """
-        return self._plan.explain()
+        if workers is None:
+            return self._plan.explain()
+        return _penstock.Outputs([("result", self._plan)]).explain(workers)
 
     def to_json(self) -> str:
         """The whole pipeline as JSON, lookup tables included.

@@ -170,7 +170,7 @@ impl Engine {
     }
 
     /// Starts a query: a source for each stream, by name, and a sink for each output.
-    #[pyo3(signature = (outputs, sources, sinks, name, on_lag, on_error))]
+    #[pyo3(signature = (outputs, sources, sinks, name, on_lag, on_error, parallelism))]
     #[allow(clippy::too_many_arguments, reason = "everything that a query is made of")]
     fn submit(
         &self,
@@ -181,9 +181,10 @@ impl Engine {
         name: Option<&str>,
         on_lag: &str,
         on_error: &Bound<'_, PyAny>,
+        parallelism: Option<usize>,
     ) -> PyResult<Query> {
         let engine = self.get(py)?;
-        let options = QueryOptions { name, on_error: read_on_error(py, on_error)? };
+        let options = QueryOptions { name, on_error: read_on_error(py, on_error)?, parallelism };
         let read: Vec<(Sink, Destination)> =
             sinks.iter().map(|sink| read_sink(py, sink.as_ref())).collect::<PyResult<_>>()?;
         let (into, mut destinations): (Vec<Sink>, Vec<Destination>) = read.into_iter().unzip();

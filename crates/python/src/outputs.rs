@@ -46,8 +46,12 @@ impl Outputs {
         self.inner.graph().nodes().iter().any(|node| matches!(node.step(), Step::Late))
     }
 
-    fn explain(&self) -> String {
-        self.inner.explain()
+    #[pyo3(signature = (workers=None))]
+    fn explain(&self, py: Python<'_>, workers: Option<usize>) -> PyResult<String> {
+        match workers {
+            None => Ok(self.inner.explain()),
+            Some(workers) => self.inner.explain_on(workers).map_err(|error| plan_error(py, error)),
+        }
     }
 
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
@@ -71,14 +75,16 @@ impl Outputs {
     }
 
     /// Runs the plans over data for each stream, to the end. What each output gave.
+    #[pyo3(signature = (data, options, on_error, parallelism))]
     fn run(
         &self,
         py: Python<'_>,
         data: Vec<(String, Bound<'_, PyAny>)>,
         options: &Bound<'_, EngineOptions>,
         on_error: &Bound<'_, PyAny>,
+        parallelism: Option<usize>,
     ) -> PyResult<Vec<Output>> {
-        run(py, &self.inner, data, &options.get().inner, on_error)
+        run(py, &self.inner, data, &options.get().inner, (on_error, parallelism))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

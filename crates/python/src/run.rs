@@ -156,9 +156,10 @@ pub(crate) fn run(
     outputs: &Outputs,
     data: Vec<(String, Bound<'_, PyAny>)>,
     options: &EngineOptions,
-    on_error: &Bound<'_, PyAny>,
+    (on_error, parallelism): (&Bound<'_, PyAny>, Option<usize>),
 ) -> PyResult<Vec<Output>> {
-    let query_options = QueryOptions { on_error: read_on_error(py, on_error)?, ..QueryOptions::default() };
+    let query_options =
+        QueryOptions { on_error: read_on_error(py, on_error)?, parallelism, ..QueryOptions::default() };
     let started = Instant::now();
     let (mut inputs, mut feeds) = (Vec::new(), Vec::new());
     for (name, data) in data {

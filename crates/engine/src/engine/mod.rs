@@ -33,7 +33,7 @@ use crate::feed::{FeedEnd, OutsideError};
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode};
 use crate::pipeline::{
-    Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin,
+    Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin, Ways,
 };
 use crate::plan::{Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::Query;
@@ -77,6 +77,8 @@ pub struct QueryOptions<'a> {
     pub name: Option<&'a str>,
     /// What becomes of rows that an operator has no answer for.
     pub on_error: OnError,
+    /// Workers that one operator may take; by default all there are.
+    pub parallelism: Option<usize>,
 }
 
 /// An engine. Clones speak of the same one; it is stopped when the last of them is dropped.
@@ -188,8 +190,13 @@ impl Engine {
         }
         assert_eq!(kept.len(), outputs.plans().len(), "every output has a sink");
         let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
-        let rejecting = (options.on_error, letters.as_ref());
-        let assembled = assembler.query(outputs, origins, destinations, rejecting)?;
+        let usual = if core.options.mode == Mode::State { core.options.worker_count() } else { 1 };
+        let ways = Ways {
+            on_error: options.on_error,
+            letters: letters.as_ref(),
+            parallelism: options.parallelism.unwrap_or(usual),
+        };
+        let assembled = assembler.query(outputs, origins, destinations, ways)?;
         let state = self.install(assembled, (id, name), (kept, letters), false, &mut threads)?;
         for lag in lagging {
             lag.set_query(&state);

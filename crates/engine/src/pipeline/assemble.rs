@@ -79,6 +79,15 @@ pub(crate) struct Assembled {
     pub(crate) tables: Vec<LiveTable>,
 }
 
+/// How a query is to run.
+pub(crate) struct Ways<'a> {
+    pub(crate) on_error: OnError,
+    /// Where rejected rows go, if somebody reads them.
+    pub(crate) letters: Option<&'a Results>,
+    /// Workers that one operator may take.
+    pub(crate) parallelism: usize,
+}
+
 /// Makes tasks.
 pub(crate) struct Assembler<'a> {
     pub(crate) options: &'a RunOptions,
@@ -107,6 +116,11 @@ pub(super) struct Assembly<'a> {
     pub(super) tables: Vec<LiveTable>,
     pub(super) on_error: OnError,
     pub(super) letters: Option<Results>,
+    pub(super) outputs: &'a Outputs,
+    /// Workers that one operator may take.
+    pub(super) parallelism: usize,
+    /// Tasks besides those of the drafts and the sinks.
+    pub(super) extra: Vec<Installed>,
 }
 
 impl Assembler<'_> {
@@ -153,8 +167,9 @@ impl Assembler<'_> {
         outputs: &Outputs,
         origins: Vec<Origin>,
         destinations: Vec<Destination>,
-        (on_error, letters): (OnError, Option<&Results>),
+        ways: Ways<'_>,
     ) -> Result<Assembled, StartError> {
+        let Ways { on_error, letters, parallelism } = ways;
         let strands = Strands::of(outputs, letters.is_some())?;
         for (stream, origin) in strands.streams.iter().zip(&origins) {
             if let Origin::Intake(intake) = origin {
@@ -182,6 +197,9 @@ impl Assembler<'_> {
             tables: Vec::new(),
             on_error,
             letters: letters.cloned(),
+            outputs,
+            parallelism: if chain { parallelism } else { 1 },
+            extra: Vec::new(),
             drafts: drafts.drafts,
         };
         let sink_bells: Vec<Arc<Bell>> = destinations.iter().map(|to| self.sink_bell(to)).collect();
@@ -198,6 +216,7 @@ impl Assembler<'_> {
             let bell = Arc::clone(&sink_bells[output]);
             tasks.push(assembly.sink(output, outputs, destination, bell));
         }
+        tasks.append(&mut assembly.extra);
         Ok(Assembled { tasks, account: assembly.account, reads, tables: assembly.tables })
     }
 
@@ -252,12 +271,16 @@ impl Assembler<'_> {
 }
 
 fn named(name: &str, role: Role, profile: &Arc<Profile>) -> account::Operator {
-    account::Operator { name: name.to_owned(), role, profile: Arc::clone(profile) }
+    account::Operator { name: name.to_owned(), role, profiles: vec![Arc::clone(profile)] }
 }
 
 impl Assembly<'_> {
     /// The operators `ops` of a strand, over a run of its slots.
-    fn chain(&mut self, strand: StrandId, ops: std::ops::Range<usize>) -> Result<Chain, StartError> {
+    pub(super) fn chain(
+        &mut self,
+        strand: StrandId,
+        ops: std::ops::Range<usize>,
+    ) -> Result<Chain, StartError> {
         let role = if self.strands.strands[strand].is_raw { Role::Stage } else { Role::Tail };
         let segment = &mut self.strands.strands[strand].segment;
         let mut links = Vec::new();
@@ -298,7 +321,7 @@ impl Assembly<'_> {
         }
     }
 
-    fn stream(
+    pub(super) fn stream(
         &mut self,
         number: usize,
         task: usize,
@@ -342,6 +365,10 @@ impl Assembly<'_> {
         reads: &mut Vec<(u64, usize)>,
     ) -> Result<Installed, StartError> {
         let draft = self.drafts[number].clone();
+        let lanes = self.lane_count(&draft, origins);
+        if lanes > 1 {
+            return self.parallel(number, lanes, origins, sink_bells);
+        }
         let inputs = self.inputs_of(number);
         // A task that reads a shared source was given its bell before it was made.
         for (input, _) in &inputs {
@@ -384,7 +411,7 @@ impl Assembly<'_> {
     }
 
     /// How a task deals with rows that its operators have no answer for, if the query does not fail with them.
-    fn rejects(&self, bell: &Arc<Bell>) -> Option<Rejects> {
+    pub(super) fn rejects(&self, bell: &Arc<Bell>) -> Option<Rejects> {
         if self.on_error == OnError::Fail {
             return None;
         }
@@ -395,7 +422,7 @@ impl Assembly<'_> {
     }
 
     /// What people call a task: by the last of its operators.
-    fn name(&self, draft: &Draft) -> String {
+    pub(super) fn name(&self, draft: &Draft) -> String {
         let last = |strand: StrandId, ops: &std::ops::Range<usize>| {
             self.strands.strands[strand].segment.ops[ops.clone()].last().map(|op| op.name)
         };
@@ -415,7 +442,7 @@ impl Assembly<'_> {
     }
 
     /// How those behind a task learn which watermark a row is judged by, if they ask.
-    fn judging(&self, draft: &Draft, inputs: &[(DraftInput, usize)]) -> Judging {
+    pub(super) fn judging(&self, draft: &Draft, inputs: &[(DraftInput, usize)]) -> Judging {
         let (strand, done) = draft.out;
         let Some(clock) = self.strands.strands[strand].segment.clock else { return Judging::AsItStands };
         let carries_time = self
@@ -436,7 +463,7 @@ impl Assembly<'_> {
         }
     }
 
-    fn keyed(
+    pub(super) fn keyed(
         &mut self,
         task: usize,
         operator: usize,

@@ -6,6 +6,7 @@ use penstock_memory::{EdgeReader, SlotId};
 use penstock_progress::NEVER;
 use penstock_scheduler::Profile;
 
+use super::parallel::{Part, WayOut};
 use super::source::Source;
 use crate::query::account::SourceCounts;
 use crate::share::Lag;
@@ -14,6 +15,8 @@ use crate::share::Lag;
 pub(super) enum Input {
     Source(Box<Source>),
     Edge(Inlet),
+    /// What a lane has come to.
+    Parts(WayOut<Part>),
 }
 
 /// An edge as input: its columns fill the slots.

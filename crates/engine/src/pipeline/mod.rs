@@ -9,6 +9,7 @@
 //! - `drafts`: which pieces run together; `assemble`, `edges`: tasks and what is between them
 //! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `sink`: where rows come in and leave
 //! - `map`, `token`: functions from outside, and the right to call them
+//! - `parallel`, `lanes`: one operator on several workers
 //! - `rejects`: rows that an operator has no answer for
 //! - `keyed`: how operators with state are made; `shared`: streams that several queries read
 
@@ -18,8 +19,10 @@ mod drafts;
 mod edges;
 mod inputs;
 mod keyed;
+mod lanes;
 mod map;
 mod outlet;
+mod parallel;
 mod rejects;
 mod segment;
 mod shared;
@@ -30,7 +33,8 @@ mod strands;
 mod task;
 mod token;
 
-pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin};
+pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin, Ways};
+pub(crate) use lanes::strategies;
 pub use rejects::{LETTER_COLUMNS, OnError};
 pub(crate) use segment::Table;
 pub(crate) use shared::SharedStream;
@@ -41,6 +45,7 @@ pub(crate) use task::{Step, Task};
 use crate::error::RunError;
 use crate::query::state::State;
 use crate::share::Joins;
+use parallel::{Lane, Splitter};
 use sink::Sink;
 
 /// What a worker runs.
@@ -49,6 +54,10 @@ pub(crate) enum Body {
     Task(Box<Task>),
     /// A source that queries read from.
     Shared(Box<Task>, Joins),
+    /// Reads a source for several lanes.
+    Splitter(Box<Splitter>),
+    /// One of several workers on the same operator.
+    Lane(Box<Lane>),
     /// Where results leave.
     Sink(Box<Sink>),
 }
@@ -70,6 +79,8 @@ impl Body {
         match self {
             Self::Task(task) => task.step(query),
             Self::Shared(task, joins) => joins.step(task, query),
+            Self::Splitter(splitter) => splitter.step(query),
+            Self::Lane(lane) => lane.step(),
             Self::Sink(sink) => sink.step(query),
         }
     }
@@ -87,6 +98,28 @@ impl Body {
                     is_unfinished: task.is_unfinished(),
                 }
             }
+            Self::Splitter(splitter) => {
+                let (rows, arrived_ns, blocked_ns) = splitter.progress();
+                Numbers {
+                    rows_in: rows,
+                    rows_out: rows,
+                    arrived_ns: Some(arrived_ns),
+                    blocked_ns,
+                    is_blocked: splitter.is_blocked(),
+                    is_unfinished: splitter.is_blocked(),
+                }
+            }
+            Self::Lane(lane) => {
+                let (rows, arrived_ns) = lane.progress();
+                Numbers {
+                    rows_in: rows,
+                    rows_out: rows,
+                    arrived_ns: Some(arrived_ns),
+                    blocked_ns: 0,
+                    is_blocked: lane.is_blocked(),
+                    is_unfinished: lane.is_unfinished(),
+                }
+            }
             Self::Sink(sink) => Numbers {
                 rows_in: sink.rows(),
                 rows_out: sink.rows(),
@@ -102,7 +135,7 @@ impl Body {
     pub(crate) fn trim(&mut self) {
         match self {
             Self::Task(task) | Self::Shared(task, _) => task.trim(),
-            Self::Sink(_) => {}
+            Self::Splitter(_) | Self::Lane(_) | Self::Sink(_) => {}
         }
     }
 }

@@ -12,6 +12,7 @@ use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
 use penstock_scheduler::table::Pending;
 
+use super::parallel::{LaneClock, Piece};
 use crate::clock::{Timepiece, now_ns};
 use crate::engine::bell::Bell;
 use crate::error::RunError;
@@ -28,7 +29,7 @@ const ARRIVAL_NS: u64 = 1_000_000;
 
 /// Where the time of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TimeFrom {
+pub(crate) enum TimeFrom {
     /// A column of the batch, and perhaps one that watermarks are taken from.
     Columns { time: usize, marks: Option<usize> },
     /// A column of the batch, while a function says how far event time has come behind each batch.
@@ -114,6 +115,8 @@ pub(super) struct Source {
     pacer: Option<Pacer>,
     /// Set once the source may begin.
     begin: Arc<AtomicBool>,
+    /// The batch at hand.
+    current: Option<RecordBatch>,
     batches: u64,
     rows: u64,
     /// Rows of the batch at hand that are still to come, from here, and how many of them now.
@@ -163,6 +166,7 @@ impl Source {
             intake,
             pacer,
             begin,
+            current: None,
             batches: 0,
             rows: 0,
             next: 0,
@@ -216,6 +220,7 @@ impl Source {
     fn open(&mut self, run: &mut Run, batch: &RecordBatch) -> Result<(), RunError> {
         run.open(&self.columns, batch).map_err(|error| RunError::Batch { number: self.batches, error })?;
         self.batches += 1;
+        self.current = Some(batch.clone());
         self.counts.batches.add(1);
         (self.next, self.end, self.due) = (0, batch.num_rows(), batch.num_rows());
         Ok(())
@@ -236,6 +241,7 @@ impl Source {
             }
             // What was borrowed from the batch is let go of before anybody waits for the next one.
             run.close();
+            self.current = None;
             match &mut self.intake {
                 Intake::Feed(feed) => match feed.take() {
                     Fed::Batch(arrived) => {
@@ -321,6 +327,43 @@ impl Source {
             until = Some(until.map_or(idle_ns, |until| until.min(idle_ns)));
         }
         until.map_or(Quiet::Nothing, Quiet::Until)
+    }
+
+    /// Cuts the next run off the batch, of at most `limit` rows, for somebody else to begin.
+    pub(super) fn next_piece(
+        &mut self,
+        run: &mut Run,
+        limit: usize,
+        time: &Timepiece,
+    ) -> Result<Piece, RunError> {
+        let start = self.next;
+        let len = self.next_run(run, limit, time)?;
+        let Some(clock) = &self.clock else {
+            return Ok(Piece { start, len, range: None, watermark: None, before: None, stamp: None });
+        };
+        let range = run.range_of(clock.slot);
+        let before = run.holds(clock.watermark_slot).then(|| {
+            run.ready(&[clock.watermark_slot]);
+            run.column(clock.watermark_slot).fixed::<i64>().to_vec()
+        });
+        let stamp = matches!(clock.from, TimeFrom::Wall(_)).then_some(self.last_us);
+        Ok(Piece { start, len, range, watermark: run.watermark(), before, stamp })
+    }
+
+    /// Whether there is more of the batch at hand to be cut off now.
+    pub(super) fn has_more_due(&self) -> bool {
+        self.next < self.end && self.due > 0
+    }
+
+    /// The batch at hand, and what is added to its times.
+    pub(super) fn batch(&self) -> (RecordBatch, i64) {
+        (self.current.clone().expect("rows are cut off a batch"), self.offset)
+    }
+
+    /// Where its rows get their time from, and the slots that it goes to.
+    pub(super) fn lane_clock(&self) -> Option<LaneClock> {
+        let clock = self.clock.as_ref()?;
+        Some(LaneClock { from: clock.from, slot: clock.slot, watermark_slot: clock.watermark_slot })
     }
 
     /// Begins the next run of the batch, of at most `limit` rows. How many it has.
@@ -429,18 +472,7 @@ impl Clock {
         wide: &mut Vec<i64>,
         before: &mut Vec<i64>,
     ) {
-        run.ready(&[column]);
-        if offset != 0 {
-            let mut moved = run.scratch(Physical::I64);
-            let times = run.column(column).fixed::<i64>();
-            moved.refill().extend(times.iter().map(|time| time.saturating_add(offset)));
-            run.put(column, moved);
-        }
-        if self.slot != column {
-            let mut wide = run.scratch(Physical::I64);
-            widen(run.column(column), wide.refill());
-            run.put(self.slot, wide);
-        }
+        place_time(run, column, self.slot, offset);
         if let TimeFrom::Columns { marks: Some(marks), .. } = self.from {
             run.ready(&[marks]);
         }
@@ -496,6 +528,22 @@ impl Clock {
             }
         }
         range.map_or(0, |(low, high)| high.saturating_sub(low).saturating_add(1))
+    }
+}
+
+/// Puts the times of a column, moved by `offset`, where they stand as 64 bits.
+pub(super) fn place_time(run: &mut Run, column: usize, slot: SlotId, offset: i64) {
+    run.ready(&[column]);
+    if offset != 0 {
+        let mut moved = run.scratch(Physical::I64);
+        let times = run.column(column).fixed::<i64>();
+        moved.refill().extend(times.iter().map(|time| time.saturating_add(offset)));
+        run.put(column, moved);
+    }
+    if slot != column {
+        let mut wide = run.scratch(Physical::I64);
+        widen(run.column(column), wide.refill());
+        run.put(slot, wide);
     }
 }
 

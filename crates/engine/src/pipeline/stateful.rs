@@ -200,6 +200,15 @@ impl Keyed {
         operator.watermark_behind(watermark)
     }
 
+    /// Takes in the state of a lane.
+    pub(super) fn merge(&mut self, state: Box<dyn Stateful>) -> Result<(), RunError> {
+        let Inside::Stateful(operator) = &mut self.operator else { unreachable!("only state is merged") };
+        let started = Instant::now();
+        operator.merge(state);
+        self.profile.record(0, 0, elapsed_ns(started));
+        self.charge()
+    }
+
     /// The right to go on: whoever calls a function needs that of the interpreter. Without it, the bell rings later.
     pub(super) fn token(&self) -> Option<Option<Token>> {
         match &self.operator {

@@ -13,12 +13,14 @@ use std::sync::Arc;
 
 use penstock_memory::edge::Next;
 use penstock_memory::{EdgeReader, OpenError, Signal};
+use penstock_operators::Stateful;
 use penstock_progress::{Frontier, NEVER};
 use penstock_queue::wake::Wake;
 
 use super::chain::Chain;
 use super::inputs::Input;
 use super::outlet::{Due, Outlet};
+use super::parallel::Part;
 use super::rejects::Rejects;
 use super::source::{Poll, Quiet};
 use super::stateful::Keyed;
@@ -55,6 +57,8 @@ pub(crate) struct Task {
     outlet: Outlet,
     /// Where rows go that an operator has no answer for, unless the query fails.
     rejects: Option<Rejects>,
+    /// What lanes that have ended have left.
+    rests: Vec<Box<dyn Stateful>>,
     /// Whether the end of all inputs has come.
     ended: bool,
     /// Rows taken in, and when the last of them arrived.
@@ -80,6 +84,7 @@ impl Task {
             keyed: keyed.map(Box::new),
             outlet,
             rejects,
+            rests: Vec::new(),
             ended: false,
             rows: 0,
             arrived_ns: 0,
@@ -106,6 +111,7 @@ impl Task {
             let step = match &self.inputs[input].0 {
                 Input::Source(_) => self.step_source(input, query)?,
                 Input::Edge(_) => self.step_edge(input, query)?,
+                Input::Parts(_) => self.step_parts(input)?,
             };
             match step {
                 Step::Idle => {}
@@ -167,7 +173,10 @@ impl Task {
 
     /// Lets rows leave; when all have left, lets go of the run they came from.
     fn write(&mut self) -> Step {
-        let run = self.keyed.as_ref().map_or(&self.ports[0].run, |keyed| keyed.results());
+        let run = match &self.keyed {
+            Some(keyed) => keyed.results(),
+            None => &self.ports[0].run,
+        };
         if !self.outlet.write(run) {
             return Step::Blocked;
         }
@@ -365,6 +374,37 @@ impl Task {
                 return Err(RunError::SourceEnded);
             }
             Next::Closed => return Ok(Step::Idle),
+        }
+        Ok(Step::Worked(0))
+    }
+
+    /// Takes in what a lane has come to.
+    fn step_parts(&mut self, input: usize) -> Result<Step, RunError> {
+        let (Input::Parts(parts), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
+        let Some(part) = parts.take(|_| 0) else { return Ok(Step::Idle) };
+        let keyed = self.keyed.as_mut().expect("parts are merged by an operator");
+        match part {
+            Part::State { state, watermark, arrived_ns } => {
+                self.arrived_ns = arrived_ns;
+                keyed.merge(state)?;
+                if let Some(watermark) = self.frontier.advance(input, watermark) {
+                    self.advance(watermark);
+                }
+            }
+            Part::Signal(signal) => {
+                if let Signal::Arrival { at_ns, .. } = signal {
+                    self.arrived_ns = at_ns;
+                }
+                self.outlet.push(Due::Signal(signal));
+            }
+            Part::End(rest) => {
+                // It stands where its lane has ended, and others have not come so far: it waits until they have.
+                self.rests.push(rest);
+                if self.rests.len() == self.inputs.len() {
+                    self.rests.drain(..).try_for_each(|rest| keyed.merge(rest))?;
+                }
+                self.end(input);
+            }
         }
         Ok(Step::Worked(0))
     }

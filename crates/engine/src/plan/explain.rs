@@ -1,13 +1,15 @@
 //! A plan in words, one step a line.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use arrow_schema::Schema;
 use penstock_expr::Expr;
 use penstock_operators::LookupKind;
-use penstock_types::{Tick, describe_field};
+use penstock_types::{PlanError, Tick, describe_field};
 
 use super::{Aggregate, Arrival, Graph, Node, Outputs, Plan, Step, Watermarks, WindowKind};
+use crate::pipeline::strategies;
 
 fn columns(schema: &Schema) -> String {
     schema.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join(", ")
@@ -124,7 +126,7 @@ fn describe(node: &Node) -> String {
 }
 
 /// All steps. Where they do not simply follow each other, they have numbers, and say whom they read.
-fn explain(graph: &Graph, outputs: &[(&str, &Schema)]) -> String {
+fn explain(graph: &Graph, outputs: &[(&str, &Schema)], notes: &[(Arc<Node>, String)]) -> String {
     let before = |number: usize| number.checked_sub(1).into_iter().collect::<Vec<_>>();
     let count = graph.nodes().len();
     let is_line = outputs.len() == 1 && (0..count).all(|number| graph.inputs(number) == before(number));
@@ -132,6 +134,9 @@ fn explain(graph: &Graph, outputs: &[(&str, &Schema)]) -> String {
     let mut text = String::new();
     for (number, node) in graph.nodes().iter().enumerate() {
         let mut words = describe(node);
+        if let Some((_, note)) = notes.iter().find(|(noted, _)| Arc::ptr_eq(noted, node)) {
+            let _ = write!(words, "\n{note}");
+        }
         let inputs = graph.inputs(number);
         if inputs != before(number) && !inputs.is_empty() {
             let read: Vec<String> = inputs.iter().map(|input| (input + 1).to_string()).collect();
@@ -154,15 +159,24 @@ fn explain(graph: &Graph, outputs: &[(&str, &Schema)]) -> String {
 impl Plan {
     /// The plan in words.
     pub fn explain(&self) -> String {
-        explain(&self.graph(), &[("result", self.schema())])
+        explain(&self.graph(), &[("result", self.schema())], &[])
     }
 }
 
 impl Outputs {
     /// The plans in words.
     pub fn explain(&self) -> String {
+        self.explain_with(&[])
+    }
+
+    /// The plans in words, and how each operator with state runs when it may take so many workers.
+    pub fn explain_on(&self, workers: usize) -> Result<String, PlanError> {
+        Ok(self.explain_with(&strategies(self, workers)?))
+    }
+
+    fn explain_with(&self, notes: &[(Arc<Node>, String)]) -> String {
         let outputs: Vec<(&str, &Schema)> =
             self.schemas().map(|(name, schema)| (name, schema.as_ref())).collect();
-        explain(&self.graph(), &outputs)
+        explain(&self.graph(), &outputs, notes)
     }
 }

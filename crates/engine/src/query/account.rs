@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use penstock_scheduler::Profile;
-use penstock_scheduler::profile::Counter;
+use penstock_scheduler::profile::{Counter, Reading};
 use penstock_types::Tick;
 
 use crate::latency::Latencies;
@@ -34,7 +34,20 @@ pub(crate) enum Role {
 pub(crate) struct Operator {
     pub(crate) name: String,
     pub(crate) role: Role,
-    pub(crate) profile: Arc<Profile>,
+    /// One for each task that runs it.
+    pub(crate) profiles: Vec<Arc<Profile>>,
+}
+
+impl Operator {
+    /// What it did, in all tasks together.
+    pub(crate) fn read(&self) -> Reading {
+        self.profiles.iter().map(|profile| profile.read()).fold(Reading::default(), |sum, read| Reading {
+            rows_in: sum.rows_in + read.rows_in,
+            rows_out: sum.rows_out + read.rows_out,
+            runs: sum.runs + read.runs,
+            busy_ns: sum.busy_ns + read.busy_ns,
+        })
+    }
 }
 
 /// What one source counts. It alone writes.
@@ -130,7 +143,7 @@ impl Account {
     /// Where the rows went so far. While the query runs, rows on their way count nowhere yet.
     pub(crate) fn rows(&self) -> Rows {
         // Downstream first: rows that move on meanwhile are missed here rather than counted twice.
-        let rows_out = self.of(Role::Sink).map(|sink| sink.profile.read().rows_in).sum();
+        let rows_out = self.of(Role::Sink).map(|sink| sink.read().rows_in).sum();
         let late = |raw: bool| {
             let counts = self.late.iter().filter(|(_, is_raw)| *is_raw == raw);
             counts.map(|(late, _)| late.rows.get()).sum::<u64>()
@@ -147,11 +160,11 @@ impl Account {
             left += rows * exit.contributes;
         }
         let dropped = |operator: &Operator| {
-            let read = operator.profile.read();
+            let read = operator.read();
             read.rows_in.saturating_sub(read.rows_out)
         };
         Rows {
-            rows_in: self.of(Role::Source).map(|source| source.profile.read().rows_in).sum::<u64>() + shed,
+            rows_in: self.of(Role::Source).map(|source| source.read().rows_in).sum::<u64>() + shed,
             copied,
             contributed: (entered + left).saturating_sub(late),
             filtered: self.of(Role::Stage).map(dropped).sum::<u64>().saturating_sub(rejected),

@@ -245,7 +245,7 @@ impl State {
     fn reports(&self) -> Vec<OperatorReport> {
         let report = |operator: &super::account::Operator| OperatorReport {
             name: operator.name.clone(),
-            profile: operator.profile.read(),
+            profile: operator.read(),
         };
         self.account.operators.iter().map(report).collect()
     }

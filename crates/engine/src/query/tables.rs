@@ -26,12 +26,18 @@ pub(crate) fn replace(
     name: Option<&str>,
     with: &RecordBatch,
 ) -> Result<(), StartError> {
+    // Lanes look rows up in copies of one table, which are charged as one.
+    let is_one = tables.windows(2).all(|pair| pair[0].charged.ptr_eq(&pair[1].charged));
     let names: Vec<String> = tables.iter().map(|table| locked(&table.table).step.name().to_owned()).collect();
     let invalid = |text: String| Err(StartError::Plan(PlanError::Invalid(text)));
-    let all = || names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    let all = || {
+        let mut named: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+        named.dedup();
+        named.join(", ")
+    };
     let chosen: Vec<&LiveTable> = match name {
-        None if tables.len() == 1 => tables.iter().collect(),
         None if tables.is_empty() => return invalid("the query looks nothing up".to_owned()),
+        None if is_one => tables.iter().collect(),
         None => return invalid(format!("the query looks rows up in several tables: name one of {}", all())),
         Some(name) => {
             tables.iter().zip(&names).filter(|(_, known)| *known == name).map(|(table, _)| table).collect()

@@ -1,0 +1,228 @@
+//! Which operators run on several workers, and the tasks that this takes.
+
+use std::sync::{Arc, Mutex};
+
+use penstock_memory::coordinator::StateAccount;
+use penstock_scheduler::Profile;
+use penstock_types::PlanError;
+
+use super::Body;
+use super::assemble::{Assembly, Installed, Origin};
+use super::chain::{Chain, Link};
+use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
+use super::inputs::Input;
+use super::parallel::{Item, Lane, LaneParts, Part, Splitter, WayIn, WayOut, WayPending, way};
+use super::strands::Strands;
+use super::task::Task;
+use crate::engine::bell::Bell;
+use crate::error::StartError;
+use crate::plan::{Node, Outputs, Step};
+use crate::query::account::LateCount;
+use crate::query::tables::LiveTable;
+
+/// Portions that may wait for a lane, and parts that may wait to be merged.
+const LANE_ITEMS: usize = 4;
+const PART_ITEMS: usize = 8;
+
+/// The ways between the splitter, a lane and whoever merges.
+struct Ways {
+    bell: Arc<Bell>,
+    items_in: WayIn<Item>,
+    items_out: WayOut<Item>,
+    parts_in: WayIn<Part>,
+    parts_out: WayOut<Part>,
+}
+
+/// How each operator with state runs when it may take so many workers, in words.
+pub(crate) fn strategies(
+    outputs: &Outputs,
+    parallelism: usize,
+) -> Result<Vec<(Arc<Node>, String)>, PlanError> {
+    let strands = Strands::of(outputs, false)?;
+    let no_stream_is_shared = vec![false; strands.streams.len()];
+    let drafts = Drafts::of(&strands, outputs.plans().len(), true, &no_stream_is_shared);
+    let mut all = Vec::new();
+    for draft in &drafts.drafts {
+        let Some((operator, _)) = &draft.operator else { continue };
+        let operator = &strands.operators[*operator];
+        let reads_source = matches!(
+            &draft.ports[..],
+            [port] if matches!(port.inputs[..], [DraftInput::Stream(_)])
+        );
+        let words = match why_alone(operator.node.step(), operator.late.is_some()) {
+            Some(reason) => format!("on one worker: {reason}"),
+            None if !reads_source => "on one worker: its rows come from other operators".to_owned(),
+            None if parallelism <= 1 => "on one worker: there is no other".to_owned(),
+            None => format!(
+                "on {parallelism} workers, merged: its state can be put together when a window closes"
+            ),
+        };
+        all.push((Arc::clone(&operator.node), words));
+    }
+    Ok(all)
+}
+
+/// Why an operator runs on one worker, if it does.
+pub(super) fn why_alone(step: &Step, has_late: bool) -> Option<&'static str> {
+    match step {
+        _ if has_late => Some("late rows leave it in order"),
+        Step::Window(step) if step.allowed_lateness > 0 => Some("it corrects its results"),
+        Step::Window(step) if step.close_after_ns.is_some() => Some("it closes by the clock"),
+        Step::Window(step) if step.window.aligned().is_none() => {
+            Some("sessions of several workers could be one")
+        }
+        Step::Window(_) | Step::TopK(_) => None,
+        Step::CoGroup(_) | Step::Join(_) => Some("it reads two streams"),
+        _ => Some("it calls a function"),
+    }
+}
+
+impl Assembly<'_> {
+    /// How many lanes a task gets: one, unless it reads a source of its own into an operator whose state merges.
+    pub(super) fn lane_count(&self, draft: &Draft, origins: &[Option<Origin>]) -> usize {
+        let (Some((operator, _)), [port]) = (&draft.operator, &draft.ports[..]) else { return 1 };
+        let [DraftInput::Stream(stream)] = port.inputs[..] else { return 1 };
+        if !matches!(origins[stream], Some(Origin::Intake(_))) {
+            return 1;
+        }
+        let operator = &self.strands.operators[*operator];
+        match why_alone(operator.node.step(), operator.late.is_some()) {
+            None => self.parallelism,
+            Some(_) => 1,
+        }
+    }
+
+    /// A task that merges what several lanes have come to; the lanes, and who splits the source for them, come along.
+    pub(super) fn parallel(
+        &mut self,
+        number: usize,
+        count: usize,
+        origins: &mut [Option<Origin>],
+        sink_bells: &[Arc<Bell>],
+    ) -> Result<Installed, StartError> {
+        let draft = self.drafts[number].clone();
+        let (operator, tail) = draft.operator.clone().expect("lanes have an operator");
+        let port = &draft.ports[0];
+        let [DraftInput::Stream(stream)] = port.inputs[..] else { unreachable!("lanes read a source") };
+        let name = self.name(&draft);
+
+        // The source wakes the splitter, not whoever merges.
+        let (merger, splitter) = (Arc::clone(&self.bells[number]), Bell::new());
+        self.bells[number] = Arc::clone(&splitter);
+        let origin = origins[stream].take().expect("a stream is read once");
+        let columns = self.strands.streams[stream].columns.clone();
+        let source = self.stream(stream, number, origin, &mut Vec::new(), &mut Vec::new())?;
+        self.bells[number] = Arc::clone(&merger);
+        let Input::Source(source) = source else { unreachable!("the caller looked") };
+
+        let ways: Vec<Ways> = (0..count)
+            .map(|_| {
+                let bell = Bell::new();
+                let (items_in, items_out) = way(LANE_ITEMS, &splitter, &bell);
+                let (parts_in, parts_out) = way(PART_ITEMS, &bell, &merger);
+                Ways { bell, items_in, items_out, parts_in, parts_out }
+            })
+            .collect();
+        let first = self.drafts.len() + sink_bells.len() + self.extra.len();
+        let (mut inputs, mut outs, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
+        let mut charges = Vec::new();
+        let base = self.account.operators.len();
+        let step_name = self.strands.operators[operator].node.step().name();
+        for (lane, ways) in ways.into_iter().enumerate() {
+            let (chain, made) = if lane == 0 {
+                let chain = self.chain(port.strand, port.ops.clone())?;
+                charges = chain.links.iter().map(|link| link._table.clone()).collect();
+                (chain, self.strands.make(operator)?)
+            } else {
+                let mut copy = Strands::of(self.outputs, self.letters.is_some())?;
+                let chain = self.copied_chain(&mut copy, port.strand, port.ops.clone(), base, &charges)?;
+                (chain, copy.make(operator)?)
+            };
+            let (profile, entered, late): (Arc<Profile>, _, Arc<LateCount>) = Default::default();
+            profiles.push(Arc::clone(&profile));
+            self.account.entered.push(Arc::clone(&entered));
+            self.account.late.push((Arc::clone(&late), true));
+            ways.bell.row.set_pending(Box::new(WayPending::of(&[&ways.items_out])));
+            let parts = LaneParts {
+                name: step_name,
+                items: ways.items_out,
+                out: ways.parts_in,
+                columns: columns.clone(),
+                clock: source.lane_clock(),
+                chain,
+                operator: made,
+                profile,
+                entered,
+                late,
+                state: self.by.coordinator.state_account(),
+                rejects: self.rejects(&ways.bell),
+            };
+            self.extra.push(Installed {
+                name: format!("{name} {}/{count}", lane + 1),
+                body: Body::Lane(Box::new(Lane::new(parts))),
+                bell: ways.bell,
+                readers: vec![number],
+                is_source: false,
+            });
+            inputs.push(ways.items_in);
+            outs.push(ways.parts_out);
+        }
+        let run = self.strands.strands[port.strand].segment.run();
+        self.extra.push(Installed {
+            name: "stream".to_owned(),
+            body: Body::Splitter(Box::new(Splitter::new(*source, run, inputs))),
+            bell: splitter,
+            readers: (first..first + count).collect(),
+            is_source: true,
+        });
+        merger.row.set_pending(Box::new(WayPending::of(&outs.iter().collect::<Vec<_>>())));
+
+        let at = self.account.operators.len();
+        let mut readers = Vec::new();
+        let keyed = self.keyed(number, operator, tail, sink_bells, &mut readers)?;
+        self.account.operators[at].profiles.extend(profiles);
+        let (strand, done) = draft.out;
+        let judging = self.judging(&draft, &[]);
+        let (outlet, more) = self.outlet((EdgeKey::Strand(strand, done), number), judging, sink_bells)?;
+        let inputs = outs.into_iter().map(|out| (Input::Parts(out), 0)).collect();
+        let rejects = self.rejects(&merger);
+        let task = Task::new(inputs, Vec::new(), Some(keyed), outlet, rejects);
+        Ok(Installed {
+            name,
+            body: Body::Task(Box::new(task)),
+            bell: merger,
+            readers: more,
+            is_source: false,
+        })
+    }
+
+    /// The operators of a lane but the first: they count, and are charged, together with those of the first.
+    fn copied_chain(
+        &mut self,
+        copy: &mut Strands,
+        strand: usize,
+        ops: std::ops::Range<usize>,
+        base: usize,
+        charges: &[Option<Arc<Mutex<StateAccount>>>],
+    ) -> Result<Chain, StartError> {
+        let segment = &mut copy.strands[strand].segment;
+        let mut links = Vec::new();
+        for (number, op) in segment.ops[ops].iter_mut().enumerate() {
+            let profile: Arc<Profile> = Arc::default();
+            self.account.operators[base + number].profiles.push(Arc::clone(&profile));
+            if let (Some(table), Some(charged)) = (op.table.take(), &charges[number]) {
+                self.tables.push(LiveTable { table: Mutex::new(table), charged: Arc::downgrade(charged) });
+            }
+            links.push(Link {
+                name: op.name,
+                stage: op.stage.take().expect("an operator stands in one task"),
+                profile,
+                sight: op.sight.take(),
+                _table: charges[number].clone(),
+            });
+        }
+        let rejected = Arc::default();
+        self.account.rejected.push(Arc::clone(&rejected));
+        Ok(Chain { run: segment.run(), links, rejected })
+    }
+}

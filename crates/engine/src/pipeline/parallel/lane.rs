@@ -1,0 +1,218 @@
+//! One of several workers on the same operator: stateless operators, and a part of the state.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use penstock_memory::coordinator::StateAccount;
+use penstock_memory::{Physical, Signal, SlotId, SourceColumns};
+use penstock_operators::Stateful;
+use penstock_scheduler::Profile;
+use penstock_scheduler::profile::Counter;
+
+use super::splitter::{Item, Portion};
+use super::way::{WayIn, WayOut};
+use crate::error::RunError;
+use crate::pipeline::chain::{Chain, elapsed_ns};
+use crate::pipeline::rejects::Rejects;
+use crate::pipeline::source::{TimeFrom, place_time};
+use crate::pipeline::task::Step;
+use crate::query::account::LateCount;
+
+/// Where event time goes in the runs of a lane.
+#[derive(Clone, Copy)]
+pub(crate) struct LaneClock {
+    pub(crate) from: TimeFrom,
+    pub(crate) slot: SlotId,
+    pub(crate) watermark_slot: SlotId,
+}
+
+/// What a lane has come to.
+pub(crate) enum Part {
+    /// What a watermark closes, of rows that arrived by then.
+    State {
+        state: Box<dyn Stateful>,
+        watermark: i64,
+        arrived_ns: u64,
+    },
+    Signal(Signal),
+    /// Everything that is left.
+    End(Box<dyn Stateful>),
+}
+
+/// What a lane is made of.
+pub(crate) struct LaneParts {
+    pub(crate) name: &'static str,
+    pub(crate) items: WayOut<Item>,
+    pub(crate) out: WayIn<Part>,
+    pub(crate) columns: SourceColumns,
+    pub(crate) clock: Option<LaneClock>,
+    pub(in crate::pipeline) chain: Chain,
+    pub(crate) operator: Box<dyn Stateful>,
+    pub(crate) profile: Arc<Profile>,
+    /// Rows that came to the operator.
+    pub(crate) entered: Arc<Counter>,
+    pub(crate) late: Arc<LateCount>,
+    pub(crate) state: StateAccount,
+    pub(in crate::pipeline) rejects: Option<Rejects>,
+}
+
+/// A lane.
+pub(crate) struct Lane {
+    parts: LaneParts,
+    /// The portion at hand, and the next of its pieces.
+    at_hand: Option<(Portion, usize)>,
+    due: VecDeque<Part>,
+    ended: bool,
+    batches: u64,
+    rows: u64,
+    arrived_ns: u64,
+    blocked: bool,
+}
+
+impl Lane {
+    pub(crate) fn new(parts: LaneParts) -> Self {
+        Self {
+            parts,
+            at_hand: None,
+            due: VecDeque::new(),
+            ended: false,
+            batches: 0,
+            rows: 0,
+            arrived_ns: 0,
+            blocked: false,
+        }
+    }
+
+    /// Does one thing.
+    pub(crate) fn step(&mut self) -> Result<Step, RunError> {
+        self.blocked = !self.hand_out();
+        if self.blocked {
+            return Ok(Step::Blocked);
+        }
+        if self.ended {
+            return Ok(Step::Done);
+        }
+        if self.at_hand.is_some() {
+            return self.process();
+        }
+        let Some(item) = self.parts.items.take(Item::rows) else { return Ok(Step::Idle) };
+        match item {
+            Item::Portion(portion) => {
+                let opened = self.parts.chain.run.open(&self.parts.columns, &portion.batch);
+                opened.map_err(|error| RunError::Batch { number: self.batches, error })?;
+                self.batches += 1;
+                self.at_hand = Some((portion, 0));
+                return self.process();
+            }
+            Item::Watermark { watermark, arrived_ns } => {
+                self.arrived_ns = arrived_ns;
+                let state = self.parts.operator.split_off(watermark);
+                self.charge()?;
+                self.due.push_back(Part::State { state, watermark, arrived_ns });
+            }
+            Item::Signal(signal) => self.due.push_back(Part::Signal(signal)),
+            Item::End => {
+                let rest = self.parts.operator.extract(penstock_types::KeyGroups::ALL);
+                self.charge()?;
+                self.due.push_back(Part::End(rest));
+                self.ended = true;
+            }
+        }
+        Ok(Step::Worked(0))
+    }
+
+    /// Passes the next piece of the portion to the operator.
+    fn process(&mut self) -> Result<Step, RunError> {
+        let Some((portion, next)) = &mut self.at_hand else { return Ok(Step::Idle) };
+        let parts = &mut self.parts;
+        let (run, piece) = (&mut parts.chain.run, &mut portion.pieces[*next]);
+        run.begin(&parts.columns, piece.start, piece.len);
+        if let Some(clock) = parts.clock {
+            match clock.from {
+                TimeFrom::Columns { time, .. } | TimeFrom::Marked { time } => {
+                    place_time(run, time, clock.slot, portion.offset);
+                }
+                TimeFrom::Wall(_) => {
+                    let mut times = run.scratch(Physical::I64);
+                    times.refill::<i64>().resize(piece.len, piece.stamp.unwrap_or_default());
+                    run.put(clock.slot, times);
+                }
+            }
+            if let Some(range) = piece.range {
+                run.note_range(clock.slot, range);
+            }
+            if let Some(mut before) = piece.before.take() {
+                let mut marks = run.scratch(Physical::I64);
+                std::mem::swap(marks.refill(), &mut before);
+                run.put(clock.watermark_slot, marks);
+            }
+            if let Some(watermark) = piece.watermark {
+                run.note_watermark(watermark);
+            }
+        }
+        let rows = piece.len;
+        *next += 1;
+        let is_last = *next == portion.pieces.len();
+        parts.chain.process(parts.rejects.as_mut())?;
+        let left = parts.chain.run.len();
+        if left > 0 {
+            let started = Instant::now();
+            let consumed = parts.operator.consume(0, &mut parts.chain.run);
+            consumed.map_err(|error| RunError::Compute { operator: parts.name.to_owned(), error })?;
+            parts.profile.record(left, 0, elapsed_ns(started));
+            parts.entered.add(left as u64);
+            let late = parts.operator.late();
+            if let Some(by) = late.by {
+                parts.late.set(late.rows, by);
+            }
+        }
+        self.rows += rows as u64;
+        if is_last {
+            self.parts.chain.run.close();
+            self.at_hand = None;
+        }
+        self.charge()?;
+        Ok(Step::Worked(rows))
+    }
+
+    fn charge(&mut self) -> Result<(), RunError> {
+        let bytes = self.parts.operator.bytes();
+        self.parts.state.set(bytes).map_err(|limit| RunError::MemoryLimit {
+            operator: self.parts.name.to_owned(),
+            bytes,
+            limit,
+        })
+    }
+
+    /// Hands out what is due. Whether all of it has left.
+    fn hand_out(&mut self) -> bool {
+        if let Some(rejects) = &mut self.parts.rejects
+            && !rejects.hand_out()
+        {
+            return false;
+        }
+        while let Some(part) = self.due.pop_front() {
+            if let Err(back) = self.parts.out.offer(part, 0) {
+                self.due.push_front(back);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Rows taken in, and when the last of them arrived.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.rows, self.arrived_ns)
+    }
+
+    /// Whether it waits for room.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Whether output of what it has consumed is still here.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.at_hand.is_some() || !self.due.is_empty()
+    }
+}

@@ -1,0 +1,132 @@
+"""One query on several workers: the same answer, whatever the number of lanes, and a word on why."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as ps
+from penstock import col
+
+SCHEMA = {"t": "int64", "k": "string", "x": "int64"}
+
+
+def views() -> ps.Stream:
+    kinds = pa.table({"k": ["a", "b"], "weight": [1, 10]})
+    stream = ps.stream(SCHEMA, time="t", delay=3).filter(col("x") != 5).lookup(kinds, on="k", how="left")
+    return stream.with_columns(y=col("x") * 2)
+
+
+VIEWS = views()
+PLANS = {
+    "tumbling": views()
+    .window(ps.tumbling(10), by="k")
+    .agg(
+        n=ps.count(),
+        total=ps.sum("y"),
+        least=ps.min("x"),
+        kinds=ps.count_distinct("x"),
+        first=ps.first("x"),
+        last=ps.last("x"),
+        weight=ps.max("weight"),
+    ),
+    "sliding": views().window(ps.sliding(12, 4, offset=1), by=["k", "weight"]).agg(n=ps.count()),
+    "no key": views().window(ps.tumbling(7)).agg(n=ps.count(), total=ps.sum("x")),
+    "top_k": views().window(ps.tumbling(10), by="k").top_k(2, "x"),
+    "behind": views().window(ps.tumbling(10), by="k").agg(n=ps.count()).filter(col("n") > 1),
+}
+
+
+def rows_of(result: ps.Result) -> list[str]:
+    return sorted(map(repr, result.to_pylist()))
+
+
+@pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
+@pytest.mark.parametrize("name", PLANS)
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(-30, 60), st.sampled_from(["a", "b", "c", None]), st.integers(-9, 9)),
+        max_size=80,
+    ),
+    cut=st.integers(1, 40),
+    lanes=st.integers(2, 5),
+)
+def test_lanes_do_not_change_the_answer(
+    name: str, rows: list[tuple[int, str | None, int]], cut: int, lanes: int
+) -> None:
+    columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(SCHEMA.values())]
+    table = pa.table(dict(zip(SCHEMA, columns, strict=True)))
+    batches = [table.slice(start, cut) for start in range(0, max(len(rows), 1), cut)]
+    alone = PLANS[name].run(batches, parallelism=1)
+    spread = PLANS[name].run(batches, parallelism=lanes, workers=2)
+    assert rows_of(spread) == rows_of(alone)
+    for counter in ("rows_in", "rows_contributed", "rows_filtered", "rows_late"):
+        assert spread.metrics()[counter] == alone.metrics()[counter], counter
+
+
+def test_lanes_share_the_rows_of_a_large_stream() -> None:
+    rows = 2_000_000
+    data = [
+        pa.table({"t": range(start, start + 100_000), "k": ["a"] * 100_000, "x": range(100_000)})
+        for start in range(0, rows, 100_000)
+    ]
+    plan = (
+        ps.stream(SCHEMA, time="t").window(ps.tumbling(50_000), by="k").agg(n=ps.count(), total=ps.sum("x"))
+    )
+    with ps.Engine(workers=2) as engine:
+        query = engine.submit(plan, source=data, sink="collect", parallelism=2)
+        result = query.result()
+        tasks = {task["name"]: task for task in query.metrics()["tasks"]}
+    assert sum(row["n"] for row in result.to_pylist()) == rows
+    assert {"window 1/2", "window 2/2", "window", "stream"} <= tasks.keys()
+    assert all(tasks[name]["runs"] > 0 for name in ("window 1/2", "window 2/2"))
+
+
+def test_a_lookup_table_is_replaced_in_all_lanes() -> None:
+    plan = views().window(ps.tumbling(1_000), by="k").agg(weight=ps.max("weight"))
+    feed = ps.PushSource()
+    with ps.Engine(workers=2) as engine:
+        query = engine.submit(plan, source=feed, sink="collect", parallelism=2)
+        query.replace_lookup(pa.table({"k": ["a", "b"], "weight": [7, 8]}))
+        for t in range(20):
+            assert feed.push(pa.table({"t": [t, t], "k": ["a", "b"], "x": [1, 1]}))
+        feed.close()
+        assert {row["k"]: row["weight"] for row in query.result().to_pylist()} == {"a": 7, "b": 8}
+
+
+def test_rejected_rows_of_all_lanes_are_counted() -> None:
+    plan = (
+        ps.stream(SCHEMA, time="t").with_columns(y=10 // col("x")).window(ps.tumbling(10)).agg(n=ps.count())
+    )
+    data = [pa.table({"t": range(n, n + 10), "k": ["a"] * 10, "x": range(10)}) for n in range(0, 500, 10)]
+    result = plan.run(data, parallelism=3, workers=2, on_error="skip")
+    assert (result.rows_rejected, result.rows_in) == (50, 500)
+    with pytest.raises(ps.ComputeError, match="zero"):
+        plan.run(data, parallelism=3, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (PLANS["tumbling"], "on 2 workers, merged"),
+        (views().window(ps.session(5)).agg(ps.count()), "on one worker: sessions"),
+        (views().window(ps.tumbling(5), allowed_lateness=5).agg(ps.count()), "on one worker: it corrects"),
+        (
+            views().window(ps.tumbling(5), close_after="1s").agg(ps.count()),
+            "on one worker: it closes by the clock",
+        ),
+        (PLANS["no key"].window(ps.tumbling(14)).agg(ps.count()), "on one worker: its rows come from other"),
+        (VIEWS.join(VIEWS, window=ps.tumbling(5), on="k"), "on one worker: it reads two streams"),
+    ],
+)
+def test_explain_says_what_was_chosen_and_why(plan: ps.Stream, words: str) -> None:
+    assert words in plan.explain(workers=2)
+    assert "worker" not in plan.explain()
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 65, "many", 1.5, None])
+def test_values_that_make_no_sense_are_refused(wrong: Any) -> None:
+    with pytest.raises((ps.PlanError, TypeError), match="parallelism"):
+        PLANS["tumbling"].run([], parallelism=wrong)
