@@ -257,7 +257,8 @@ class CombiningSteps(Frozen):
             column: they lie behind the watermark, wherever they go.
 
         Raises:
-            PlanError: There is no window of one stream at the end of the pipeline.
+            PlanError: There is no window of one stream at the end of the pipeline, with nothing but filters,
+                selections and lookups behind it.
 
         Example:
             >>> import pyarrow as pa

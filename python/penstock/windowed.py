@@ -8,6 +8,7 @@ from penstock._arguments import read_aggregate, read_column
 from penstock._frozen import Frozen
 from penstock.aggregates import Aggregate
 from penstock.durations import Duration, normalise_duration
+from penstock.exceptions import PlanError
 from penstock.expr import Expr
 from penstock.windows import Window
 
@@ -58,7 +59,8 @@ class WindowedStream(Frozen):
         Returns:
             A pipeline with the columns window_start, window_end, the keys and the aggregates. Its time column
             is window_end, and the time of a row the last one before it: so the windows of another `window`
-            behind it hold the results of whole windows.
+            behind it hold the results of whole windows. With `allowed_lateness` there is another column,
+            is_correction, and no time column: a result could be corrected after windows behind it had closed.
 
         Raises:
             UnknownColumnError: The stream has no such column.
@@ -88,17 +90,19 @@ class WindowedStream(Frozen):
         Args:
             k: How many rows.
             by: What they are ordered by: a column name or an expression. Rows where it is null have no place.
-                Where it is equal, the other columns decide, from left to right, the smaller value first: so
-                the result does not depend on the order in which rows come.
+                Where it is equal, the other columns decide, from left to right, null and then the smaller
+                value first: so the result does not depend on the order in which rows come.
             smallest: True keeps the smallest instead of the largest.
 
         Returns:
             A pipeline with the columns window_start, window_end, the keys, rank (from 1) and the other
-            columns of the stream.
+            columns of the stream. Bounds of windows that the stream has brought along are left out: rename
+            them to keep them.
 
         Raises:
             UnknownColumnError: The stream has no such column.
-            PlanError: The windows are sessions, k is not positive, or two columns would have the same name.
+            PlanError: The windows are sessions, or were given `allowed_lateness` or `close_after`; k is not
+                positive, or two columns would have the same name.
 
         Example:
             >>> import pyarrow as pa
@@ -111,6 +115,9 @@ class WindowedStream(Frozen):
         """
         from penstock.stream import Stream
 
+        if self._lateness != 0 or self._close_after is not None:
+            given = "allowed_lateness" if self._lateness != 0 else "close_after"
+            raise PlanError(f"top_k() takes no {given}=: leave it out of window(), or use agg()")
         if type(k) is not int:
             raise TypeError(f"top_k() takes a whole number, not {type(k).__name__} {k!r}")
         keys = [key._native for key in self._keys]

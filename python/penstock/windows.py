@@ -65,7 +65,7 @@ def tumbling(size: Duration, *, offset: Duration = 0) -> Window:
         size: How long a window is: "10s", "1h30m", a timedelta, or a whole number in units of the time
             column, which is the only way if that is a column of whole numbers.
         offset: How far they are moved from there: days that begin at six o'clock are
-            `tumbling("1d", offset="6h")`.
+            `tumbling("1d", offset="6h")`. A whole number may be negative.
 
     Returns:
         The window, for `Stream.window`.

@@ -411,28 +411,27 @@ fn in_order(
     mut inputs: Vec<(String, Input)>,
 ) -> Result<Vec<(StreamStep, SchemaRef, Input)>, StartError> {
     let graph = outputs.graph();
+    let names: Vec<&str> = graph.nodes().iter().filter_map(|node| node.step().stream_name()).collect();
+    let invalid = |text: String| Err(StartError::Plan(PlanError::Invalid(text)));
+    if let Some((unknown, _)) = inputs.iter().find(|(given, _)| !names.contains(&given.as_str())) {
+        let hint = closest(unknown, names.iter().copied())
+            .map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+        let all = names.join(", ");
+        return invalid(format!(
+            "there is data for \"{unknown}\", and no such stream in the plan ({all}){hint}"
+        ));
+    }
     let mut ordered = Vec::new();
-    let mut names = Vec::new();
     for node in graph.nodes() {
         let Step::Stream(stream) = node.step() else { continue };
         let name = node.step().stream_name().expect("a stream has a name");
-        names.push(name.to_owned());
         let Some(place) = inputs.iter().position(|(given, _)| given == name) else {
-            return Err(StartError::Plan(PlanError::Invalid(format!(
-                "there is no data for the stream \"{name}\""
-            ))));
+            return invalid(format!("there is no data for the stream \"{name}\""));
         };
         ordered.push((stream.clone(), Arc::clone(node.schema()), inputs.swap_remove(place).1));
     }
     match inputs.first() {
         None => Ok(ordered),
-        Some((unknown, _)) => {
-            let hint = closest(unknown, names.iter().map(String::as_str))
-                .map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
-            Err(StartError::Plan(PlanError::Invalid(format!(
-                "there is data for \"{unknown}\", and no such stream in the plan ({}){hint}",
-                names.join(", ")
-            ))))
-        }
+        Some((twice, _)) => invalid(format!("there is data for \"{twice}\" twice")),
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
 use penstock_memory::{Column, Physical, Run, Signal, SlotId, SourceColumns, Values};
-use penstock_progress::BoundedDelay;
 use penstock_progress::watermark::min_max;
+use penstock_progress::{BoundedDelay, Windows};
 use penstock_queue::log::Work;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
@@ -38,13 +38,27 @@ pub(crate) enum TimeFrom {
     Wall(Arrival),
 }
 
+/// The clock on the wall is looked at this often at least, since people may set it.
+const LONGEST_TICK_NS: u64 = 1_000_000_000;
+
 /// How far event time of arrival goes on by itself when nothing arrives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ticking {
-    /// How often it does.
-    pub(super) period_ns: u64,
+    /// The windows that close by it.
+    pub(super) windows: Vec<Windows>,
     /// For how long behind the last row: then every window has closed.
     pub(super) linger_us: i64,
+}
+
+impl Ticking {
+    /// The next time at which a window may close, once event time has come to `watermark`; the last row came at `last`.
+    fn next(&self, watermark: i64, last: i64) -> i64 {
+        let of_windows = |windows: &Windows| match *windows {
+            Windows::Aligned(windows) => windows.bounds(windows.first_window(watermark)).1,
+            Windows::Session { gap } => last.saturating_add(gap).saturating_add(gap),
+        };
+        self.windows.iter().map(of_windows).min().unwrap_or(i64::MAX)
+    }
 }
 
 /// Event time of a source.
@@ -141,7 +155,6 @@ pub(super) struct Source {
     /// When rows came last, and the time of arrival that they were given.
     spoke_ns: Option<u64>,
     last_us: i64,
-    next_tick_ns: u64,
     next_marker_ns: u64,
     next_arrival_ns: u64,
 }
@@ -185,7 +198,6 @@ impl Source {
             is_idle: false,
             spoke_ns: None,
             last_us: i64::MIN,
-            next_tick_ns: 0,
             next_marker_ns: 0,
             next_arrival_ns: 0,
         }
@@ -301,20 +313,21 @@ impl Source {
         let now_ns = clock.now_ns();
         let mut until: Option<u64> = None;
         if let Some(event_time) = &mut self.clock
-            && let Some(ticking) = event_time.ticking
+            && let Some(ticking) = &event_time.ticking
             && event_time.progress.latest() < self.last_us.saturating_add(ticking.linger_us)
             && self.last_us > i64::MIN
         {
-            if now_ns >= self.next_tick_ns {
-                self.next_tick_ns = now_ns + ticking.period_ns;
-                let before = event_time.progress.watermark();
-                event_time.progress.raise(clock.wall_us());
-                let watermark = event_time.progress.watermark();
-                if watermark > before {
-                    return Quiet::Watermark(watermark);
-                }
+            // The watermark stays behind the clock by the delay.
+            let (watermark, wall_us) = (event_time.progress.watermark(), clock.wall_us());
+            let delay = event_time.progress.latest().saturating_sub(watermark);
+            let next_us = ticking.next(watermark, self.last_us).saturating_add(delay);
+            if wall_us >= next_us {
+                event_time.progress.raise(wall_us);
+                return Quiet::Watermark(event_time.progress.watermark());
             }
-            until = Some(self.next_tick_ns);
+            let left_ns =
+                u64::try_from(next_us.saturating_sub(wall_us)).unwrap_or(u64::MAX).saturating_mul(1000);
+            until = Some(now_ns + left_ns.min(LONGEST_TICK_NS));
         }
         if let Some(idle_after_ns) = self.idle_after_ns.filter(|_| !self.is_idle) {
             let idle_ns = self.spoke_ns.get_or_insert(now_ns).saturating_add(idle_after_ns);
@@ -394,7 +407,6 @@ impl Source {
                     // People may set the clock back; event time never goes back for that.
                     self.last_us = self.last_us.max(wall_us).max(clock.progress.latest());
                     clock.stamp(run, len, self.last_us);
-                    self.next_tick_ns = 0;
                 }
             }
         }

@@ -18,11 +18,6 @@ use super::segment::{ClockSlots, Segment};
 use super::source::{Clock, Ticking, TimeFrom};
 use crate::plan::{Graph, Node, Outputs, Step, StreamStep, Watermarks, WindowKind};
 
-/// How often event time of arrival is looked at during the shortest window, and the bounds of that.
-const TICKS_PER_WINDOW: u64 = 10;
-const SHORTEST_TICK_NS: u64 = 10_000_000;
-const LONGEST_TICK_NS: u64 = 1_000_000_000;
-
 pub(super) type StrandId = usize;
 pub(super) type OperatorId = usize;
 
@@ -280,28 +275,22 @@ impl Strands {
         Ok(built)
     }
 
-    /// Where the time of arrival is event time, it goes on by itself: often enough for the shortest window, and until
-    /// the longest has closed.
+    /// Where the time of arrival is event time, it goes on by itself, until the longest window has closed.
     fn set_ticking(&mut self) {
-        let (mut shortest, mut longest) = (i64::MAX, 0);
-        for operator in &self.operators {
-            let Some((window, lateness)) = operator.node.step().window() else { continue };
-            let (step, whole) = match window {
-                WindowKind::Tumbling { size, .. } => (size, size),
-                WindowKind::Sliding { size, slide, .. } => (slide, size),
-                WindowKind::Session { gap } => (gap, gap.saturating_mul(2)),
+        let (mut windows, mut longest) = (Vec::new(), 0);
+        for (window, lateness) in self.operators.iter().filter_map(|operator| operator.node.step().window()) {
+            let whole = match window {
+                WindowKind::Tumbling { size, .. } | WindowKind::Sliding { size, .. } => size,
+                WindowKind::Session { gap } => gap.saturating_mul(2),
             };
-            shortest = shortest.min(step);
             longest = longest.max(whole.saturating_add(lateness));
+            windows.extend(window.windows());
         }
+        // Windows over windows close one after the other.
+        let linger_us = i64::saturating_mul(longest, 1 + self.operators.len() as i64);
         for clock in self.streams.iter_mut().filter_map(|stream| stream.clock.as_mut()) {
             if matches!(clock.from, TimeFrom::Wall(_)) && longest > 0 {
-                let wanted_ns =
-                    u64::try_from(shortest).unwrap_or(u64::MAX).saturating_mul(1000) / TICKS_PER_WINDOW;
-                let period_ns = wanted_ns.clamp(SHORTEST_TICK_NS, LONGEST_TICK_NS);
-                // Windows over windows close one after the other.
-                let linger_us = longest.saturating_mul(1 + self.operators.len() as i64);
-                clock.ticking = Some(Ticking { period_ns, linger_us });
+                clock.ticking = Some(Ticking { windows: windows.clone(), linger_us });
             }
         }
     }

@@ -290,6 +290,11 @@ impl Plan {
         aggregates: [Vec<Aggregate>; 2],
     ) -> Result<Self, PlanError> {
         let time = self.event_time()?;
+        if by[0].is_empty() && aggregates.iter().all(Vec::is_empty) {
+            return Err(PlanError::Invalid(
+                "cogroup() needs a key, or agg() at least one aggregate, such as count()".to_owned(),
+            ));
+        }
         let (window, keys) = self.check_window(window, &by[0])?;
         let other_keys = other.key_fields(&by[1])?;
         self.check_pair(other, "cogroup", [&keys, &other_keys])?;
