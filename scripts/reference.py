@@ -23,6 +23,10 @@ PAGES = {
     "expressions": ("Expressions", ["expr", "conditional", "strings", "temporal"]),
     "engine": ("Engines and queries", ["engine", "query", "push", "replay", "shared", "batch", "options"]),
     "results": ("Results", ["result", "rows", "rejecting"]),
+    "workloads": (
+        "Workloads",
+        [f"workloads/{name}" for name in ("ysb", "nyt", "nexmark", "lrb")],
+    ),
     "errors": ("Errors and warnings", ["exceptions"]),
 }
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Warns|Example|Examples):\n", re.MULTILINE)
@@ -83,6 +87,8 @@ def described(path: Path) -> list[str]:
     """The public names of a module, a section each."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names, sections = exported(tree), []
+    # The names of workloads are the same in each.
+    prefix = f"{path.stem}." if path.parent != PACKAGE else ""
     for node in tree.body:
         docstring = ast.get_docstring(node) if isinstance(node, ast.FunctionDef | ast.ClassDef) else None
         if (
@@ -92,9 +98,11 @@ def described(path: Path) -> list[str]:
         ):
             continue
         if isinstance(node, ast.FunctionDef):
-            sections.append(f"## {node.name}\n\n`{heading(node, None)}`\n\n{markdown(docstring)}")
+            sections.append(
+                f"## {prefix}{node.name}\n\n`{prefix}{heading(node, None)}`\n\n{markdown(docstring)}"
+            )
             continue
-        sections.append(f"## {node.name}\n\n{markdown(docstring)}")
+        sections.append(f"## {prefix}{node.name}\n\n{markdown(docstring)}")
         # The steps of a stream are written down in parts.
         owner = "Stream" if node.name in ("ColumnSteps", "CombiningSteps") else node.name
         for member in node.body:

@@ -1,7 +1,7 @@
-"""Benchmark workloads: generated data and the queries that go with it.
+"""Benchmark workloads: their queries, and for YSB the generated data that goes with them.
 
-Every row is a pure function of the seed, the options and the row's number, so any part of a data set can be
-made anywhere, and is the same everywhere.
+Every generated row is a pure function of the seed, the options and the row's number, so any part of a data
+set can be made anywhere, and is the same everywhere.
 """
 
 from penstock.workloads import lrb, nexmark, nyt, ysb

@@ -1,6 +1,6 @@
 //! From drafts to tasks: edges between them, bells, and the account of the query.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -8,8 +8,7 @@ use arrow_array::RecordBatch;
 use penstock_memory::edge::EdgeGauge;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
-    Coordinator, EdgeReader, EdgeWriter, Exporter, Layout, LogOptions, MemoryKind, OpenError, Physical,
-    SlotId,
+    Coordinator, EdgeReader, EdgeWriter, Layout, LogOptions, MemoryKind, OpenError, Physical, SlotId,
 };
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
@@ -26,7 +25,7 @@ use super::outlet::{Judging, Outlet, Readers};
 use super::rejects::{OnError, Rejects, Sight};
 use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
-use super::sink::{Deliver, Press, Sink, Taker};
+use super::sink::{Deliver, Press};
 use super::source::{Intake, Source};
 use super::stateful::{Inside, Keyed, KeyedCounts, LateWay};
 use super::strands::{Operator, StrandId, Strands};
@@ -270,7 +269,7 @@ impl Assembler<'_> {
     }
 }
 
-fn named(name: &str, role: Role, profile: &Arc<Profile>) -> account::Operator {
+pub(super) fn named(name: &str, role: Role, profile: &Arc<Profile>) -> account::Operator {
     account::Operator { name: name.to_owned(), role, profiles: vec![Arc::clone(profile)] }
 }
 
@@ -540,53 +539,6 @@ impl Assembly<'_> {
         });
         let bell = Arc::clone(&self.bells[task]);
         Ok(Inside::Map(Box::new(Mapper::new(step.function.clone(), sight, &step.schema, time, bell))))
-    }
-
-    fn sink(
-        &mut self,
-        output: usize,
-        outputs: &Outputs,
-        destination: Destination,
-        bell: Arc<Bell>,
-    ) -> Installed {
-        let (reader, stored) = self.sink_readers.remove(&output).expect("whoever writes it came before");
-        bell.row.set_pending(Box::new(EdgesPending(vec![reader.gauge()])));
-        let (name, plan) = &outputs.plans()[output];
-        let mut run = penstock_memory::Run::new();
-        let slots: Vec<SlotId> = stored.into_iter().map(|physical| run.add_slot(physical)).collect();
-        let profile: Arc<Profile> = Arc::default();
-        self.account.operators.push(named("sink", Role::Sink, &profile));
-        let sink = Sink {
-            gauge: reader.gauge(),
-            reader,
-            run,
-            // Its columns come first, in order, and the time that others ask for behind them.
-            columns: (0..plan.schema().fields().len()).collect(),
-            slots,
-            exporter: Exporter::new(Arc::clone(plan.schema())),
-            taker: taker(destination, &bell),
-            press: Arc::clone(&self.presses[output]),
-            waiting: VecDeque::new(),
-            profile,
-            ended: false,
-        };
-        let name = if outputs.plans().len() == 1 { "sink".to_owned() } else { format!("sink {name}") };
-        Installed { name, body: Body::Sink(Box::new(sink)), bell, readers: Vec::new(), is_source: false }
-    }
-}
-
-fn taker(destination: Destination, bell: &Arc<Bell>) -> Taker {
-    match destination {
-        Destination::Collected(batches) => Taker::Collected(batches),
-        Destination::Results(results) => {
-            results.hang(bell);
-            Taker::Results(results)
-        }
-        Destination::Deliver(deliver, doorbell) => {
-            doorbell.hang(bell);
-            Taker::Deliver(deliver)
-        }
-        Destination::Nobody => Taker::Nobody,
     }
 }
 

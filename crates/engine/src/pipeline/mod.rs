@@ -6,7 +6,7 @@
 //! is something to do.
 //!
 //! - `segment`: columns and operators over one set of slots; `strands`: a plan cut into such pieces
-//! - `drafts`: which pieces run together; `assemble`, `edges`: tasks and what is between them
+//! - `drafts`: which pieces run together; `assemble`, `edges`, `leaving`: tasks and what is between them
 //! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `sink`: where rows come in and leave
 //! - `map`, `token`: functions from outside, and the right to call them
 //! - `parallel`, `lanes`: one operator on several workers
@@ -20,6 +20,7 @@ mod edges;
 mod inputs;
 mod keyed;
 mod lanes;
+mod leaving;
 mod map;
 mod outlet;
 mod parallel;
