@@ -452,8 +452,11 @@ impl Assembly<'_> {
             matches!(self.strands.operators[*operator].node.step(), Step::Map(_))
         };
         let makes_results = draft.operator.as_ref().is_some_and(|operator| !calls(operator));
-        if makes_results || !carries_time {
-            return Judging::AsItStands; // results are judged by the watermark between them
+        if !carries_time {
+            return Judging::AsItStands;
+        }
+        if makes_results {
+            return Judging::Results { time: clock.time }; // they are judged by the watermark between them
         }
         match inputs {
             [(DraftInput::Stream(_), _)] => Judging::Exact(clock),

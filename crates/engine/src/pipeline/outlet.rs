@@ -31,6 +31,11 @@ pub(super) enum Due {
 pub(super) enum Judging {
     /// Nobody behind asks, or the watermark at each row is right as it is.
     AsItStands,
+    /// The same for results, whose time no watermark passes before they have left.
+    Results {
+        /// The time of each row.
+        time: SlotId,
+    },
     /// Rows come from their source, and may lie below the watermark before them: it is placed exactly there.
     Exact(ClockSlots),
     /// Rows of several sources come together, each judged by its own: which one is said before those that it matters for.
@@ -61,6 +66,8 @@ pub(super) struct Outlet {
     readers: Readers,
     /// The largest watermark that was placed, or is about to be.
     placed: i64,
+    /// The last watermark that has left.
+    sent: i64,
     /// The watermark that readers judge rows by, where they are told, and the one that they have to be told next.
     said: i64,
     to_say: Option<i64>,
@@ -89,6 +96,7 @@ impl Outlet {
             judging,
             readers,
             placed: NEVER,
+            sent: NEVER,
             said: NEVER,
             to_say: None,
             next: 0,
@@ -169,9 +177,23 @@ impl Outlet {
         run.settle(&self.slots);
         match self.judging {
             Judging::AsItStands => {}
+            Judging::Results { time } => self.check_results(run, time),
             Judging::Exact(clock) if run.holds(clock.watermark) => self.place_exactly(run, clock),
             Judging::Exact(_) => {}
             Judging::Said { time } => self.say(run, time),
+        }
+    }
+
+    /// The watermark has not passed a row that was still to come.
+    fn check_results(&self, run: &mut Run, time: SlotId) {
+        if cfg!(debug_assertions) {
+            run.ready(&[time]);
+            let earliest = min_max(run.column(time).fixed()).map(|(earliest, _)| earliest);
+            assert!(
+                earliest.is_none_or(|earliest| earliest >= self.sent),
+                "a result of {earliest:?} comes behind the watermark {}",
+                self.sent
+            );
         }
     }
 
@@ -294,7 +316,9 @@ impl Outlet {
             if !sent {
                 return false;
             }
-            self.due.pop_front();
+            if let Some(Due::Watermark(watermark)) = self.due.pop_front() {
+                self.sent = watermark;
+            }
         }
         true
     }
