@@ -4,17 +4,23 @@
 //! `PENSTOCK_BENCH_ROUNDS`.
 
 use arrow_array::RecordBatch;
-use penstock_benches::fused::count_views;
+use penstock_benches::fused::{count_views, count_views_on};
 use penstock_benches::query::{run, window_counts, ysb_plan};
 use penstock_benches::report::{Comparison, DEFAULT_ROUNDS};
 use penstock_benches::settings::number;
-use penstock_engine::{Chaining, Engine, EngineOptions, RunOptions};
+use penstock_engine::{Chaining, Engine, EngineOptions, Output, Plan, RunOptions};
 use penstock_memory::MemoryKind;
 use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
 
 const SEED: u64 = 7;
 const BATCH_ROWS: u64 = 65_536;
 const RUN_ROWS: [usize; 6] = [512, 1_024, 2_048, 4_096, 8_192, 16_384];
+
+/// The engine with two workers, which share the query.
+fn on_two_workers(plan: &Plan, batches: &[RecordBatch]) -> Output {
+    let options = EngineOptions { workers: Some(2), ..EngineOptions::default() };
+    Engine::run(plan, options, batches).expect("the data fits the plan")
+}
 
 fn main() {
     let rows = number("PENSTOCK_BENCH_ROWS", 20_000_000);
@@ -31,16 +37,17 @@ fn main() {
         count_views(&batches, &campaigns),
         "the contenders must compute the same"
     );
+    let expected = count_views(&batches, &campaigns);
+    assert_eq!(window_counts(&on_two_workers(&plan, &batches)), expected);
+    assert_eq!(count_views_on(2, &batches, &campaigns), expected);
 
-    println!("\nYSB, {rows} rows in memory, one worker, {rounds} rounds");
+    println!("\nYSB, {rows} rows in memory, one worker unless it says otherwise, {rounds} rounds");
     let comparison = Comparison::new(rows)
         .rounds(rounds)
         .contender("hand-fused loop", || count_views(&batches, &campaigns))
         .contender("engine", || run(&plan, &usual, &batches))
-        .contender("engine, two workers", || {
-            let options = EngineOptions { workers: Some(2), ..EngineOptions::default() };
-            Engine::run(&plan, options, &batches).expect("the data fits the plan")
-        });
+        .contender("hand-fused loop, two threads", || count_views_on(2, &batches, &campaigns))
+        .contender("engine, two workers", || on_two_workers(&plan, &batches));
     println!("{}", comparison.run());
 
     let some = &batches[..batches.len().div_ceil(10)];
