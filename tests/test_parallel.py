@@ -75,7 +75,7 @@ def test_lanes_share_the_rows_of_a_large_stream() -> None:
     plan = (
         ps.stream(SCHEMA, time="t").window(ps.tumbling(50_000), by="k").agg(n=ps.count(), total=ps.sum("x"))
     )
-    with ps.Engine(workers=2) as engine:
+    with ps.Engine(workers=2, chain="auto", mode="state") as engine:
         query = engine.submit(plan, source=data, sink="collect", parallelism=2)
         result = query.result()
         tasks = {task["name"]: task for task in query.metrics()["tasks"]}
