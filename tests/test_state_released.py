@@ -106,7 +106,7 @@ def test_keys_that_come_once_leave_nothing_behind(name: str) -> None:
         for step in range(1, 11):
             push(batch(10**9 + step, 1, 10**6 * step, spread=1))
         assert soon(lambda: at_rest(query))
-        returned = soon(lambda: state() <= start + NEARLY and at_rest(query))
+        returned = soon(lambda: state() <= start + 2 * NEARLY and at_rest(query))
         assert returned, f"{state()} bytes are left of {most}, and {start} were there before"
         account: dict[str, Any] = query.metrics()
         assert account["rows_late"] == 0
