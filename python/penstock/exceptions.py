@@ -302,7 +302,9 @@ class InputError(DataError):
 
 
 class ComputeError(PenstockError, ArithmeticError):
-    """Integer overflow or division by zero on a row. Filter such rows out first, or compute in float64.
+    """A row that an operator has no answer for: overflow, division by zero, a cast that does not fit.
+
+    Filter such rows out first, compute in float64, or leave them out with `on_error=`: see `Stream.run`.
 
     Example:
         >>> import pyarrow as pa

@@ -2,42 +2,13 @@
 
 use arrow_schema::DataType;
 use penstock_memory::Physical;
-use penstock_types::{PlanError, closest, parse_type};
-
-/// Type names that are worth suggesting.
-const NAMES: [&str; 25] = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-    "string",
-    "binary",
-    "date32",
-    "date64",
-    "timestamp[s]",
-    "timestamp[ms]",
-    "timestamp[us]",
-    "timestamp[ns]",
-    "duration[s]",
-    "duration[ms]",
-    "duration[us]",
-    "duration[ns]",
-    "decimal128(10, 2)",
-    "time64[us]",
-];
+use penstock_types::{COMMON_TYPES, PlanError, closest, parse_type};
 
 /// The type of that name, when the engine computes with it.
 pub fn read_type(name: &str) -> Result<DataType, PlanError> {
     let Some(data_type) = parse_type(name) else {
-        let hint = closest(name, NAMES).map_or_else(
-            || format!("; some types are: {}", NAMES.join(", ")),
+        let hint = closest(name, COMMON_TYPES).map_or_else(
+            || format!("; some types are: {}", COMMON_TYPES.join(", ")),
             |near| format!(" (did you mean \"{near}\"?)"),
         );
         return Err(PlanError::Invalid(format!("cast(): there is no type \"{name}\"{hint}")));
@@ -54,7 +25,7 @@ mod tests {
 
     #[test]
     fn names_are_read_or_answered_with_the_closest() {
-        for name in NAMES {
+        for name in COMMON_TYPES {
             assert!(read_type(name).is_ok(), "{name}");
         }
         for (name, part) in [

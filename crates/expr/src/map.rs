@@ -164,10 +164,10 @@ impl Map {
             Self::Lower | Self::Upper => {
                 ComputeError::TooLarge(format!("{expression}: the result is longer than a string can be"))
             }
-            Self::Parse { .. } | Self::CheckText => ComputeError::TooLarge(format!(
+            Self::Parse { .. } | Self::CheckText => ComputeError::Cast(format!(
                 "{expression}: {values} cannot be read as {type_name}; filter such rows out first"
             )),
-            _ if not_a_number => ComputeError::TooLarge(format!(
+            _ if not_a_number => ComputeError::Cast(format!(
                 "{expression}: {values} cannot be represented as {type_name}; filter such rows out first"
             )),
             _ => ComputeError::Overflow { expression, type_name, values },

@@ -100,7 +100,9 @@ pub trait Stateful: Any + Send {
     /// Takes the state of these key groups out, as an operator of its own.
     fn extract(&mut self, groups: KeyGroups) -> Box<dyn Stateful>;
 
-    /// Takes what `watermark` closes out, as an operator of its own, instead of closing it.
+    /// Takes what `watermark` closes out, as an operator of its own, instead of closing it; also what could belong
+    /// together with it in the part of another operator, such as a session that is still open. It is merged into an
+    /// operator that then advances as far.
     fn split_off(&mut self, watermark: i64) -> Box<dyn Stateful>;
 
     /// Takes in the state of an operator that was made alike.

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
-use penstock_types::{PlanError, TypeName, closest, describe_field, parse_type};
+use penstock_types::{COMMON_TYPES, PlanError, TypeName, closest, describe_field, parse_type};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyMapping};
@@ -13,30 +13,6 @@ use pyo3_arrow::PySchema;
 use pyo3_arrow::ffi::to_schema_pycapsule;
 
 use crate::errors::plan_error;
-
-/// Type names that are worth suggesting.
-const COMMON_TYPES: [&str; 20] = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float32",
-    "float64",
-    "string",
-    "binary",
-    "date32",
-    "timestamp[s]",
-    "timestamp[ms]",
-    "timestamp[us]",
-    "timestamp[ns]",
-    "duration[ms]",
-    "decimal128(10, 2)",
-];
 
 /// Names and types of columns.
 #[pyclass(frozen, module = "penstock._penstock")]

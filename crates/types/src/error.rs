@@ -103,4 +103,7 @@ pub enum ComputeError {
     /// A value larger than a column of a run can hold.
     #[error("{0}")]
     TooLarge(String),
+    /// A value that another type has no form of.
+    #[error("{0}")]
+    Cast(String),
 }

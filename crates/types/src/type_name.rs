@@ -96,6 +96,35 @@ fn inside<'a>(text: &'a str, open: &str, close: char) -> Option<&'a str> {
     text.strip_prefix(open)?.strip_suffix(close)
 }
 
+/// Type names that are worth suggesting.
+pub const COMMON_TYPES: [&str; 25] = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "string",
+    "binary",
+    "date32",
+    "date64",
+    "timestamp[s]",
+    "timestamp[ms]",
+    "timestamp[us]",
+    "timestamp[ns]",
+    "duration[s]",
+    "duration[ms]",
+    "duration[us]",
+    "duration[ns]",
+    "decimal128(10, 2)",
+    "time64[us]",
+];
+
 /// Reads a type name. `None` when no type has that name.
 pub fn parse_type(text: &str) -> Option<DataType> {
     let text = text.trim();
