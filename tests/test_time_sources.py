@@ -47,11 +47,15 @@ class Live:
         self._pushed = 0
 
     def push(self, data: pa.Table, stream: str = "one") -> None:
-        """Hands rows over, and waits until the engine has them."""
+        """Hands rows over, and waits until each has come to its end: in a window, or left out of them."""
         assert self.sources[stream].push(data)
         self._pushed += data.num_rows
-        assert soon(lambda: bool(self.query.metrics()["rows_in"] == self._pushed))
-        assert soon(lambda: sum(task["pending_rows"] for task in self.query.metrics()["tasks"]) == 0)
+        assert soon(lambda: self._settled() == self._pushed)
+
+    def _settled(self) -> int:
+        metrics = self.query.metrics()
+        ends = ("contributed", "filtered", "late", "shed", "rejected")
+        return sum(metrics[f"rows_{end}"] for end in ends) - metrics["rows_copied"]
 
     def got(self, *counts: tuple[Any, int]) -> bool:
         """Whether these windows come out, and no other."""

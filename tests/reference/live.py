@@ -32,6 +32,6 @@ def push_for_ever(source: ps.PushSource) -> None:
 def soon(condition: Callable[[], bool]) -> bool:
     """Whether it comes true before anybody would call it a hang."""
     limit = time.monotonic() + HANG_SECONDS
-    while not condition() and time.monotonic() < limit:
+    while not (came := condition()) and time.monotonic() < limit:
         time.sleep(0.005)
-    return condition()
+    return came
