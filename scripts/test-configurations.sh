@@ -11,9 +11,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 AT_A_TIME=2
 CONFIGURATIONS=(
     "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=1 PENSTOCK_POLICY=fcfs PENSTOCK_WORKERS=2"
-    "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=7 PENSTOCK_POLICY=rr PENSTOCK_WORKERS=3"
+    "PENSTOCK_BLOCK_ROWS=7 PENSTOCK_POLICY=rr PENSTOCK_WORKERS=3 PENSTOCK_PARALLELISM=3 PENSTOCK_STRATEGY=exchange"
     "PENSTOCK_CHAIN=off PENSTOCK_PLATFORM=portable PENSTOCK_MODE=threads"
-    "PENSTOCK_CHAIN=off PENSTOCK_MEMORY=queue PENSTOCK_WORKERS=2"
+    "PENSTOCK_CHAIN=off PENSTOCK_MEMORY=queue PENSTOCK_WORKERS=2 PENSTOCK_PARALLELISM=2"
+    "PENSTOCK_WORKERS=2 PENSTOCK_PARALLELISM=4 PENSTOCK_STRATEGY=merge"
 )
 # What says nothing about the engine's answers, and what chooses its configurations itself: the tests of engines among
 # them have a cover of all options of their own.
@@ -55,7 +56,7 @@ done
 # Fewer random examples and shorter streams than in the first round: see tests/reference/sizes.py.
 export PENSTOCK_SMALLER_TESTS="${PENSTOCK_SMALLER_TESTS:-3}"
 unset PENSTOCK_MEMORY PENSTOCK_CHAIN PENSTOCK_BUDGET PENSTOCK_BLOCK_ROWS PENSTOCK_CHUNK_BLOCKS PENSTOCK_PLATFORM
-unset PENSTOCK_POLICY PENSTOCK_MODE PENSTOCK_WORKERS
+unset PENSTOCK_POLICY PENSTOCK_MODE PENSTOCK_WORKERS PENSTOCK_PARALLELISM PENSTOCK_STRATEGY
 
 # xargs fails when one of them does, after all have ended.
 printf '%s\n' "${CONFIGURATIONS[@]}" | xargs -P "$AT_A_TIME" -I '{}' bash scripts/test-configurations.sh --one '{}' "$@"

@@ -20,7 +20,7 @@ from reference import graphs
 from reference.compare import as_bag
 from reference.engine import rows_of
 from reference.graphs import Graph
-from reference.options import account_of, run_all, run_one, run_options
+from reference.options import SPREADING, account_of, run_all, run_one, run_options
 from reference.sizes import SMALLER
 from reference.watchdog import watched
 
@@ -85,8 +85,9 @@ def test_random_graphs_on_an_engine_whichever_source_speaks_first(graph: Graph, 
     turns = data.draw(st.permutations(turns))
     sources = {name: ps.PushSource(capacity=64) for name in batches}
     options = data.draw(run_options())
+    spreading = {name: options.pop(name) for name in SPREADING if name in options}
     with ps.Engine(**options) as engine, watched(engine) as queries:
-        query = engine.submit(graphs.build_all(graph), source=sources, sink="collect")
+        query = engine.submit(graphs.build_all(graph), source=sources, sink="collect", **spreading)
         queries.append(query)
         for name in turns:
             if batches[name]:

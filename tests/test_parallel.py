@@ -1,4 +1,4 @@
-"""One query on several workers: the same answer, whatever the number of lanes, and a word on why."""
+"""One query on several workers: the same answer, however it is spread over them, and a word on why."""
 
 from typing import Any
 
@@ -20,6 +20,15 @@ def views() -> ps.Stream:
 
 
 VIEWS = views()
+
+
+@pytest.fixture
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has said how operators are spread."""
+    monkeypatch.delenv("PENSTOCK_PARALLELISM", raising=False)
+    monkeypatch.delenv("PENSTOCK_STRATEGY", raising=False)
+
+
 PLANS = {
     "tumbling": views()
     .window(ps.tumbling(10), by="k")
@@ -36,6 +45,20 @@ PLANS = {
     "no key": views().window(ps.tumbling(7)).agg(n=ps.count(), total=ps.sum("x")),
     "top_k": views().window(ps.tumbling(10), by="k").top_k(2, "x"),
     "behind": views().window(ps.tumbling(10), by="k").agg(n=ps.count()).filter(col("n") > 1),
+    "session": views().window(ps.session(4), by="k").agg(n=ps.count(), first=ps.first("x")),
+    "corrected": views().window(ps.tumbling(10), by="k", allowed_lateness=6).agg(n=ps.count()),
+    "window of windows": views()
+    .window(ps.tumbling(5), by=["k", "x"])
+    .agg(n=ps.count())
+    .window(ps.tumbling(10), by="k")
+    .agg(n=ps.sum("n"), kinds=ps.count()),
+    "join": VIEWS.join(
+        VIEWS.filter(col("x") > 0).select("t", "k", z="x"), window=ps.tumbling(10), on="k", how="full"
+    ),
+    "cogroup": VIEWS.cogroup(VIEWS.filter(col("x") > 0), window=ps.session(6), by="k").agg(
+        left={"n": ps.count()}, right={"positive": ps.count(), "most": ps.max("x")}
+    ),
+    "union": VIEWS.union(VIEWS.filter(col("x") < 0)).window(ps.tumbling(10), by="k").agg(n=ps.count()),
 }
 
 
@@ -52,20 +75,22 @@ def rows_of(result: ps.Result) -> list[str]:
     ),
     cut=st.integers(1, 40),
     lanes=st.integers(2, 5),
+    strategy=st.sampled_from(["auto", "merge", "exchange"]),
 )
-def test_lanes_do_not_change_the_answer(
-    name: str, rows: list[tuple[int, str | None, int]], cut: int, lanes: int
+def test_no_strategy_changes_the_answer(
+    name: str, rows: list[tuple[int, str | None, int]], cut: int, lanes: int, strategy: Any
 ) -> None:
     columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(SCHEMA.values())]
     table = pa.table(dict(zip(SCHEMA, columns, strict=True)))
     batches = [table.slice(start, cut) for start in range(0, max(len(rows), 1), cut)]
     alone = PLANS[name].run(batches, parallelism=1)
-    spread = PLANS[name].run(batches, parallelism=lanes, workers=2)
+    spread = PLANS[name].run(batches, parallelism=lanes, strategy=strategy, workers=2)
     assert rows_of(spread) == rows_of(alone)
-    for counter in ("rows_in", "rows_contributed", "rows_filtered", "rows_late"):
+    for counter in ("rows_in", "rows_copied", "rows_contributed", "rows_filtered", "rows_late"):
         assert spread.metrics()[counter] == alone.metrics()[counter], counter
 
 
+@pytest.mark.usefixtures("unset")
 def test_lanes_share_the_rows_of_a_large_stream() -> None:
     rows = 2_000_000
     data = [
@@ -82,6 +107,38 @@ def test_lanes_share_the_rows_of_a_large_stream() -> None:
     assert sum(row["n"] for row in result.to_pylist()) == rows
     assert {"window 1/2", "window 2/2", "window", "stream"} <= tasks.keys()
     assert all(tasks[name]["runs"] > 0 for name in ("window 1/2", "window 2/2"))
+
+
+@pytest.mark.usefixtures("unset")
+def test_each_worker_gets_the_rows_of_its_keys() -> None:
+    """Two sessions of each of so many keys that every key group has some, on workers that never meet."""
+    times, keys = [*range(10), *range(1_000, 1_010)], 3_000
+    data = [
+        pa.table({"t": [t] * keys, "k": [f"key {n}" for n in range(keys)], "x": range(keys)}) for t in times
+    ]
+    plan = ps.stream(SCHEMA, time="t").window(ps.session(10), by="k").agg(n=ps.count(), x=ps.max("x"))
+    with ps.Engine(workers=2, mode="state") as engine:
+        query = engine.submit(plan, source=data, sink="collect", parallelism=2)
+        rows = query.result().to_pylist()
+        metrics = query.metrics()
+    assert len(rows) == 2 * keys
+    assert all((row["n"], row["k"]) == (10, f"key {row['x']}") for row in rows)
+    tasks = {task["name"]: task["runs"] for task in metrics["tasks"]}
+    assert tasks["window 1/2"] > 0
+    assert tasks["window 2/2"] > 0
+    windows = [operator for operator in metrics["operators"] if operator["name"] == "window"]
+    assert [window["rows_in"] for window in windows] == [20 * keys]
+
+
+@pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
+@pytest.mark.parametrize("strategy", ["auto", "merge", "exchange"])
+def test_late_rows_of_all_workers_come_together(strategy: Any) -> None:
+    result, late = ps.stream(SCHEMA, time="t").window(ps.tumbling(10), by="k").agg(n=ps.count()).split_late()
+    plan = ps.outputs(result=result, late=late)
+    table = pa.table({"t": [100, *[5] * 40], "k": [f"key {n}" for n in range(41)], "x": range(41)})
+    made = plan.run(table, parallelism=3, strategy=strategy, workers=2)
+    assert sorted(row["x"] for row in made["late"].to_pylist()) == list(range(1, 41))
+    assert (made["result"].rows_out, made["result"].rows_late) == (1, 40)
 
 
 def test_a_lookup_table_is_replaced_in_all_lanes() -> None:
@@ -107,23 +164,42 @@ def test_rejected_rows_of_all_lanes_are_counted() -> None:
         plan.run(data, parallelism=3, workers=2)
 
 
+@pytest.mark.usefixtures("unset")
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
         (PLANS["tumbling"], "on 2 workers, merged"),
-        (views().window(ps.session(5)).agg(ps.count()), "on one worker: sessions"),
-        (views().window(ps.tumbling(5), allowed_lateness=5).agg(ps.count()), "on one worker: it corrects"),
+        (views().window(ps.session(5)).agg(ps.count()), "on one worker: it has no key"),
+        (PLANS["session"], "on 2 workers, exchanged by key: sessions of several"),
+        (PLANS["corrected"], "on 2 workers, exchanged by key: it corrects its results"),
+        (PLANS["join"], "on 2 workers, exchanged by key: it reads two streams"),
+        (PLANS["window of windows"], "on 2 workers, exchanged by key: its rows come from other operators"),
         (
             views().window(ps.tumbling(5), close_after="1s").agg(ps.count()),
             "on one worker: it closes by the clock",
         ),
-        (PLANS["no key"].window(ps.tumbling(14)).agg(ps.count()), "on one worker: its rows come from other"),
-        (VIEWS.join(VIEWS, window=ps.tumbling(5), on="k"), "on one worker: it reads two streams"),
+        (PLANS["no key"].window(ps.tumbling(14)).agg(ps.count()), "on one worker: it has no key"),
     ],
 )
 def test_explain_says_what_was_chosen_and_why(plan: ps.Stream, words: str) -> None:
     assert words in plan.explain(workers=2)
     assert "worker" not in plan.explain()
+
+
+@pytest.mark.usefixtures("unset")
+def test_explain_says_what_comes_of_a_strategy() -> None:
+    assert "on 3 workers, exchanged by key: as asked for" in PLANS["tumbling"].explain(3, "exchange")
+    assert "on one worker: sessions of several workers" in PLANS["session"].explain(3, "merge")
+    assert "on one worker: there is no other" in PLANS["session"].explain(1)
+
+
+def test_strategies_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ps.PlanError, match='did you mean "merge"'):
+        PLANS["tumbling"].run([], strategy="merged")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="strategy"):
+        PLANS["tumbling"].run([], strategy=2)  # type: ignore[arg-type]
+    with pytest.raises(ps.PlanError, match="exchange"):
+        PLANS["tumbling"].explain(2, "exchanges")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 65, "many", 1.5, None])

@@ -55,7 +55,7 @@ class Live:
     def _settled(self) -> int:
         metrics = self.query.metrics()
         ends = ("contributed", "filtered", "late", "shed", "rejected")
-        return sum(metrics[f"rows_{end}"] for end in ends) - metrics["rows_copied"]
+        return int(sum(metrics[f"rows_{end}"] for end in ends) - metrics["rows_copied"])
 
     def got(self, *counts: tuple[Any, int]) -> bool:
         """Whether these windows come out, and no other."""

@@ -1,7 +1,7 @@
 """The native module: translation between Python and the engine. `penstock` is its public face."""
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from penstock.protocols import ArrowSchema
 
@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 __version__: str
+
+# Workers that one operator may take, and the strategy with the name of its setting.
+_Spreading: TypeAlias = tuple[int | None, tuple[str, str] | None]
 
 @final
 class Schema:
@@ -146,7 +149,7 @@ class Outputs:
     def streams(self) -> list[str]: ...
     @property
     def has_late(self) -> bool: ...
-    def explain(self, workers: int | None = None) -> str: ...
+    def explain(self, spreading: _Spreading = (None, None)) -> str: ...
     def to_json(self) -> str: ...
     @staticmethod
     def from_json(text: str) -> Outputs: ...
@@ -158,7 +161,7 @@ class Outputs:
         data: list[tuple[str, object]],
         options: EngineOptions,
         on_error: object,
-        parallelism: int | None,
+        spreading: _Spreading,
     ) -> list[Output]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -205,7 +208,7 @@ class Engine:
         name: str | None,
         on_lag: str,
         on_error: object,
-        parallelism: int | None,
+        spreading: _Spreading,
     ) -> Query: ...
     def share(self, plan: Plan, data: object, name: str | None, hold: bool) -> SharedSource: ...
     def metrics(self) -> dict[str, Any]: ...

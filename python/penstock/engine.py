@@ -19,8 +19,9 @@ from penstock.options import (
     Parallelism,
     Policy,
     Size,
+    Strategy,
     read_options,
-    read_parallelism,
+    read_spreading,
 )
 from penstock.outputs import Outputs
 from penstock.overview import html_overview, text_overview
@@ -132,6 +133,7 @@ class Engine(Frozen):
         on_lag: OnLag = "wait",
         on_error: OnError = "fail",
         parallelism: Parallelism = "auto",
+        strategy: Strategy = "auto",
     ) -> Query:
         """Starts a query, beside those that run.
 
@@ -152,6 +154,7 @@ class Engine(Frozen):
                 wait for it, and counts them as `rows_shed`.
             on_error: What becomes of a row that an operator has no answer for: see `Stream.run`.
             parallelism: On how many workers one operator may run: see `Stream.run`.
+            strategy: How it is spread over them: see there.
 
         Returns:
             The query, at work.
@@ -186,8 +189,9 @@ class Engine(Frozen):
             (stream, _open_any(one, f"source[{stream!r}]" if several else "source"))
             for stream, one in by_stream(outputs.streams, source, "source")
         ]
+        spreading = read_spreading(parallelism, strategy)
         native = self._native.submit(
-            outputs, sources, takers, name, on_lag, read_on_error(on_error), read_parallelism(parallelism)
+            outputs, sources, takers, name, on_lag, read_on_error(on_error), spreading
         )
         query = Query(native, self)
         with self._lock:

@@ -15,6 +15,7 @@ counts as not set.
 | `block_rows` | `PENSTOCK_BLOCK_ROWS` | rows per block |
 | `chunk_blocks` | `PENSTOCK_CHUNK_BLOCKS` | blocks per chunk |
 | `parallelism` | `PENSTOCK_PARALLELISM` | workers that one operator may take: "auto" or a number |
+| `strategy` | `PENSTOCK_STRATEGY` | how it is spread over them: "auto", "merge" or "exchange" |
 | | `PENSTOCK_PLATFORM` | where memory comes from: "native", or "portable" for the standard allocator |
 
 Names and sizes are the engine's affair (its errors are `PlanError` and `SizeError`); here only the Python
@@ -30,11 +31,23 @@ from penstock import _penstock
 from penstock.exceptions import PlanError
 from penstock.times import ManualClock
 
-__all__ = ["Chain", "Memory", "Mode", "Parallelism", "Policy", "Size", "read_options", "read_parallelism"]
+__all__ = [
+    "Chain",
+    "Memory",
+    "Mode",
+    "Parallelism",
+    "Policy",
+    "Size",
+    "Spreading",
+    "Strategy",
+    "read_options",
+    "read_spreading",
+]
 
 _MOST_WORKERS = 64
 
 Parallelism: TypeAlias = int | Literal["auto"]
+Strategy: TypeAlias = Literal["auto", "merge", "exchange"]
 Policy: TypeAlias = Literal["adaptive", "fcfs", "rr"]
 Mode: TypeAlias = Literal["state", "threads"]
 Memory: TypeAlias = Literal["blocks", "queue"]
@@ -44,6 +57,7 @@ Size: TypeAlias = str | int
 _T = TypeVar("_T")
 # What the user knows a setting by, for error messages, and its value.
 _Setting: TypeAlias = tuple[str, _T] | None
+Spreading: TypeAlias = tuple[int | None, tuple[str, str] | None]
 
 
 def read_options(
@@ -105,23 +119,29 @@ def read_options(
     )
 
 
-def read_parallelism(parallelism: Parallelism) -> int | None:
-    """Turns `parallelism=` into what the engine reads; its variable counts if it is left to the engine.
+def read_spreading(parallelism: Parallelism, strategy: Strategy = "auto") -> Spreading:
+    """Turns `parallelism=` and `strategy=` into what the engine reads; for "auto" the variables count.
 
     Args:
         parallelism: "auto", or a number of workers.
+        strategy: "auto", "merge" or "exchange".
 
     Returns:
-        The number, or None for as many as there are.
+        The number, or None for as many as there are, and the strategy, with the name of the setting.
 
     Raises:
-        PlanError: The number is out of range, or the name is another.
+        PlanError: The number is out of range, or a name is another.
         TypeError: It is something else.
 
     Example:
-        >>> read_parallelism("auto"), read_parallelism(2)
-        (None, 2)
+        >>> read_spreading(2, "merge")
+        (2, ('strategy', 'merge'))
     """
+    chosen = _setting("strategy", None if strategy == "auto" else strategy, _name)
+    return _parallelism(parallelism), chosen
+
+
+def _parallelism(parallelism: Parallelism) -> int | None:
     option, value = "parallelism", parallelism
     if value == "auto":
         option, text = "PENSTOCK_PARALLELISM", os.environ.get("PENSTOCK_PARALLELISM", "").strip()

@@ -6,7 +6,17 @@ from typing import Any, final
 
 from penstock import _penstock
 from penstock._frozen import Frozen
-from penstock.options import Chain, Memory, Mode, Parallelism, Policy, Size, read_options
+from penstock.options import (
+    Chain,
+    Memory,
+    Mode,
+    Parallelism,
+    Policy,
+    Size,
+    Strategy,
+    read_options,
+    read_spreading,
+)
 from penstock.protocols import ArrowData
 from penstock.rejecting import OnError
 from penstock.result import Result
@@ -69,6 +79,7 @@ class Outputs(Frozen):
         mode: Mode | None = None,
         on_error: OnError = "fail",
         parallelism: Parallelism = "auto",
+        strategy: Strategy = "auto",
     ) -> dict[str, Result]:
         """Runs the pipelines over data, to its end, and waits for the results. Ctrl-C interrupts it.
 
@@ -84,6 +95,7 @@ class Outputs(Frozen):
             mode: See there.
             on_error: See there.
             parallelism: See there.
+            strategy: See there.
 
         Returns:
             The result of each output, by name. All of them have the counters of the whole run.
@@ -114,16 +126,16 @@ class Outputs(Frozen):
             chunk_blocks=chunk_blocks,
             usual_workers=1,
         )
-        return run_outputs(
-            self._native, data, options, on_error=on_error, parallelism=parallelism, warn_above=3
-        )
+        spreading = read_spreading(parallelism, strategy)
+        return run_outputs(self._native, data, options, on_error=on_error, spreading=spreading, warn_above=3)
 
-    def explain(self, workers: int | None = None) -> str:
+    def explain(self, workers: int | None = None, strategy: Strategy = "auto") -> str:
         """The plan as text, one operator per line; numbers say which operator reads which.
 
         Args:
             workers: With a number, the text also says how each operator with state would run on so many
                 workers, and why.
+            strategy: How it would be spread over them: see `Stream.run`.
 
         Returns:
             The text, which is also what `print(outputs)` shows.
@@ -133,7 +145,9 @@ class Outputs(Frozen):
             >>> "stream" in ps.outputs(prices=ps.stream({"price": "int64"})).explain()
             True
         """
-        return self._native.explain(workers)
+        if workers is None:
+            return self._native.explain()
+        return self._native.explain(read_spreading(workers, strategy))
 
     def to_json(self) -> str:
         """All of it as JSON, lookup tables included.

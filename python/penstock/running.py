@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from penstock import _penstock
 from penstock.exceptions import LateRowsWarning, PlanError
-from penstock.options import Parallelism, read_parallelism
+from penstock.options import Spreading
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream
 from penstock.rejecting import OnError, read_on_error
 from penstock.result import Result
@@ -49,7 +49,7 @@ def run_outputs(
     options: _penstock.EngineOptions,
     *,
     on_error: OnError = "fail",
-    parallelism: Parallelism = "auto",
+    spreading: Spreading = (None, None),
     warn_above: int,
 ) -> dict[str, Result]:
     """Runs pipelines over data, and waits for the results.
@@ -59,7 +59,7 @@ def run_outputs(
         data: The rows, for each stream if there are several.
         options: How they are run.
         on_error: What becomes of rows that an operator has no answer for.
-        parallelism: Workers that one operator may take.
+        spreading: Workers that one operator may take, and how.
         warn_above: Whose line a warning is to name, counted from here.
 
     Returns:
@@ -78,7 +78,7 @@ def run_outputs(
         (name, open_source(one, f"data[{name!r}]" if several else "data"))  # type: ignore[arg-type]
         for name, one in given
     ]
-    made = outputs.run(opened, options, read_on_error(on_error), read_parallelism(parallelism))
+    made = outputs.run(opened, options, read_on_error(on_error), spreading)
     if made[0].rows_late + made[0].late_results and not outputs.has_late:
         warnings.warn(_late_rows(made[0]), LateRowsWarning, stacklevel=warn_above)
     return {name: Result(output) for name, output in zip(outputs.names, made, strict=True)}

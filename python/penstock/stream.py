@@ -15,7 +15,17 @@ from penstock.columns import ColumnSteps
 from penstock.combining import CombiningSteps
 from penstock.durations import Duration, normalise_duration
 from penstock.exceptions import MissingTimeColumnError, PlanError
-from penstock.options import Chain, Memory, Mode, Parallelism, Policy, Size, read_options
+from penstock.options import (
+    Chain,
+    Memory,
+    Mode,
+    Parallelism,
+    Policy,
+    Size,
+    Strategy,
+    read_options,
+    read_spreading,
+)
 from penstock.protocols import ArrowData, ArrowSchema
 from penstock.rejecting import OnError
 from penstock.result import Result
@@ -171,6 +181,7 @@ class Stream(ColumnSteps, CombiningSteps):
         mode: Mode | None = None,
         on_error: OnError = "fail",
         parallelism: Parallelism = "auto",
+        strategy: Strategy = "auto",
     ) -> Result:
         """Runs the pipeline over data, to its end, and waits for the result. Ctrl-C interrupts it.
 
@@ -203,6 +214,10 @@ class Stream(ColumnSteps, CombiningSteps):
                 "rejected_because". A total that overflows always fails the run: no row of it is to blame.
             parallelism: On how many workers one operator may run: "auto" (the default) for as many as there
                 are, or a number. `explain` says what comes of it.
+            strategy: How such an operator is spread over them. "merge": each worker aggregates the rows that
+                it gets, and the parts are put together when a window closes; for windows right behind a
+                source. "exchange": each worker gets the rows of its own keys, which suits many keys. "auto"
+                (the default) merges where it can, and else exchanges.
 
         Returns:
             The output rows and the counters.
@@ -237,16 +252,17 @@ class Stream(ColumnSteps, CombiningSteps):
             usual_workers=1,
         )
         outputs = _penstock.Outputs([("result", self._plan)])
-        return run_outputs(outputs, data, options, on_error=on_error, parallelism=parallelism, warn_above=3)[
-            "result"
-        ]
+        spreading = read_spreading(parallelism, strategy)
+        made = run_outputs(outputs, data, options, on_error=on_error, spreading=spreading, warn_above=3)
+        return made["result"]
 
-    def explain(self, workers: int | None = None) -> str:
+    def explain(self, workers: int | None = None, strategy: Strategy = "auto") -> str:
         """The plan as text, one operator per line.
 
         Args:
             workers: With a number, the text also says how each operator with state would run on so many
                 workers, and why.
+            strategy: How it would be spread over them: see `Stream.run`.
 
         Returns:
             The text, which is also what `print(stream)` shows.
@@ -258,7 +274,7 @@ class Stream(ColumnSteps, CombiningSteps):
         """
         if workers is None:
             return self._plan.explain()
-        return _penstock.Outputs([("result", self._plan)]).explain(workers)
+        return _penstock.Outputs([("result", self._plan)]).explain(read_spreading(workers, strategy))
 
     def to_json(self) -> str:
         """The whole pipeline as JSON, lookup tables included.

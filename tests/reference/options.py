@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 import penstock as ps
 from reference import configurations
 
+SPREADING: Mapping[str, tuple[str | int, ...]] = {
+    "parallelism": ("auto", 1, 2, 3, 5),
+    "strategy": ("auto", "merge", "exchange"),
+}
 ACCOUNT = ("rows_contributed", "rows_filtered", "rows_late", "rows_shed")
 
 
 def run_options() -> st.SearchStrategy[dict[str, Any]]:
     """Options of a run: the usual ones more often than others."""
-    choices = {name: st.sampled_from(values) for name, values in configurations.OPTIONS.items()}
+    options = {**configurations.OPTIONS, **SPREADING}
+    choices = {name: st.sampled_from(values) for name, values in options.items()}
     some = st.fixed_dictionaries({}, optional=choices)
     return st.one_of(st.just({}), some, some)
 

@@ -34,7 +34,7 @@ pub use error::{RunError, StartError};
 pub use feed::{FEED_BATCHES, Feed, FeedEnd, OutsideError, Pushed, feed};
 pub use latency::Latency;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
-pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions};
+pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions, Strategy};
 pub use output::{OperatorReport, Output};
 pub use pipeline::{Deliver, Doorbell, LETTER_COLUMNS, OnError};
 pub use plan::{Aggregate, Plan};

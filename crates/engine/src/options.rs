@@ -27,6 +27,25 @@ impl Chaining {
     pub const NAMES: [(&'static str, Self); 2] = [("auto", Self::Auto), ("off", Self::Off)];
 }
 
+/// How an operator with state is spread over several workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// Merged where that is possible, else exchanged.
+    #[default]
+    Auto,
+    /// Each worker aggregates the rows that it gets, and what they have come to is merged. Where that is not possible,
+    /// one worker does it all.
+    Merge,
+    /// Each worker gets the rows of its own keys. Without a key, one worker does it all.
+    Exchange,
+}
+
+impl Strategy {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("auto", Self::Auto), ("merge", Self::Merge), ("exchange", Self::Exchange)];
+}
+
 /// How a plan is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {

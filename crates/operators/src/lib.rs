@@ -5,6 +5,7 @@
 //! at a time as the reader has room for.
 //!
 //! - [`filter`], [`project`], [`lookup`]: stateless, chained
+//! - [`grouping`]: stateless, before rows that go to several workers by their key
 //! - [`windows`]: aggregation in tumbling, sliding and session windows
 //! - [`join`]: two streams side by side, inside windows
 //! - [`top_k`]: the first rows of each key, by one column
@@ -18,6 +19,7 @@
 pub mod aggregates;
 pub mod contract;
 pub mod filter;
+pub mod grouping;
 pub mod join;
 pub mod keys;
 pub mod lookup;
@@ -29,6 +31,7 @@ pub mod windows;
 
 pub use contract::{Late, Snapshot, SnapshotError, Stateful};
 pub use filter::Filter;
+pub use grouping::Grouping;
 pub use join::{JoinKind, JoinPort, JoinSpec, WindowJoin};
 pub use keys::KeyIndex;
 pub use lookup::{Lookup, LookupKind, LookupPlace, LookupTable};

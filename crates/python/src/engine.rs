@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{invalid, plan_error, start_error, thread_error};
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::process::Here;
@@ -170,7 +170,7 @@ impl Engine {
     }
 
     /// Starts a query: a source for each stream, by name, and a sink for each output.
-    #[pyo3(signature = (outputs, sources, sinks, name, on_lag, on_error, parallelism))]
+    #[pyo3(signature = (outputs, sources, sinks, name, on_lag, on_error, spreading))]
     #[allow(clippy::too_many_arguments, reason = "everything that a query is made of")]
     fn submit(
         &self,
@@ -181,10 +181,16 @@ impl Engine {
         name: Option<&str>,
         on_lag: &str,
         on_error: &Bound<'_, PyAny>,
-        parallelism: Option<usize>,
+        spreading: Spreading,
     ) -> PyResult<Query> {
         let engine = self.get(py)?;
-        let options = QueryOptions { name, on_error: read_on_error(py, on_error)?, parallelism };
+        let (parallelism, strategy) = spreading;
+        let options = QueryOptions {
+            name,
+            on_error: read_on_error(py, on_error)?,
+            parallelism,
+            strategy: read_strategy(py, strategy)?,
+        };
         let read: Vec<(Sink, Destination)> =
             sinks.iter().map(|sink| read_sink(py, sink.as_ref())).collect::<PyResult<_>>()?;
         let (into, mut destinations): (Vec<Sink>, Vec<Destination>) = read.into_iter().unzip();

@@ -5,7 +5,7 @@
 
 use penstock_engine::clock::Timepiece;
 use penstock_engine::options::choose;
-use penstock_engine::{Chaining, EngineOptions as Inner, Mode, PolicyKind, RunOptions};
+use penstock_engine::{Chaining, EngineOptions as Inner, Mode, PolicyKind, RunOptions, Strategy};
 use penstock_memory::MemoryKind;
 use penstock_memory::layout::MOST_ROWS;
 use penstock_memory::platform::Platform;
@@ -24,7 +24,15 @@ const MOST_WORKERS: usize = 64;
 const PLATFORMS: [(&str, Platform); 2] = [("native", Platform::native()), ("portable", Platform::Portable)];
 
 /// A setting: what the user calls it, and its value.
-type Setting<T> = Option<(String, T)>;
+pub(crate) type Setting<T> = Option<(String, T)>;
+
+/// On how many workers one operator may run, and how it is spread over them.
+pub(crate) type Spreading = (Option<usize>, Setting<String>);
+
+/// The strategy that is asked for.
+pub(crate) fn read_strategy(py: Python<'_>, setting: Setting<String>) -> PyResult<Strategy> {
+    Ok(chosen(py, setting, &Strategy::NAMES)?.unwrap_or_default())
+}
 
 /// How an engine runs plans.
 #[pyclass(frozen, module = "penstock._penstock")]

@@ -4,7 +4,7 @@ use penstock_engine::plan::{Outputs as Inner, Step};
 use pyo3::prelude::*;
 
 use crate::errors::plan_error;
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::output::Output;
 use crate::plan::{Parts, Plan, parts, wrapped};
 use crate::run::run;
@@ -46,11 +46,13 @@ impl Outputs {
         self.inner.graph().nodes().iter().any(|node| matches!(node.step(), Step::Late))
     }
 
-    #[pyo3(signature = (workers=None))]
-    fn explain(&self, py: Python<'_>, workers: Option<usize>) -> PyResult<String> {
+    #[pyo3(signature = (spreading=(None, None)))]
+    fn explain(&self, py: Python<'_>, spreading: Spreading) -> PyResult<String> {
+        let (workers, strategy) = spreading;
+        let strategy = read_strategy(py, strategy)?;
         match workers {
             None => Ok(self.inner.explain()),
-            Some(workers) => self.inner.explain_on(workers).map_err(|error| plan_error(py, error)),
+            Some(workers) => self.inner.explain_on(workers, strategy).map_err(|error| plan_error(py, error)),
         }
     }
 
@@ -75,16 +77,16 @@ impl Outputs {
     }
 
     /// Runs the plans over data for each stream, to the end. What each output gave.
-    #[pyo3(signature = (data, options, on_error, parallelism))]
+    #[pyo3(signature = (data, options, on_error, spreading))]
     fn run(
         &self,
         py: Python<'_>,
         data: Vec<(String, Bound<'_, PyAny>)>,
         options: &Bound<'_, EngineOptions>,
         on_error: &Bound<'_, PyAny>,
-        parallelism: Option<usize>,
+        spreading: Spreading,
     ) -> PyResult<Vec<Output>> {
-        run(py, &self.inner, data, &options.get().inner, (on_error, parallelism))
+        run(py, &self.inner, data, &options.get().inner, (on_error, spreading))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

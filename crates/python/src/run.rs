@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use crate::arrow::{Data, Reader, open, open_item};
 use crate::engine::{call_back, read_on_error};
 use crate::errors::{Raised, input_error, marking_error, run_error, start_error, thread_error};
+use crate::options::{Spreading, read_strategy};
 use crate::output::Output;
 use crate::source::{open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
@@ -156,10 +157,14 @@ pub(crate) fn run(
     outputs: &Outputs,
     data: Vec<(String, Bound<'_, PyAny>)>,
     options: &EngineOptions,
-    (on_error, parallelism): (&Bound<'_, PyAny>, Option<usize>),
+    (on_error, (parallelism, strategy)): (&Bound<'_, PyAny>, Spreading),
 ) -> PyResult<Vec<Output>> {
-    let query_options =
-        QueryOptions { on_error: read_on_error(py, on_error)?, parallelism, ..QueryOptions::default() };
+    let query_options = QueryOptions {
+        name: None,
+        on_error: read_on_error(py, on_error)?,
+        parallelism,
+        strategy: read_strategy(py, strategy)?,
+    };
     let started = Instant::now();
     let (mut inputs, mut feeds) = (Vec::new(), Vec::new());
     for (name, data) in data {

@@ -31,9 +31,9 @@ use crate::clock::now_ns;
 use crate::error::StartError;
 use crate::feed::{FeedEnd, OutsideError};
 use crate::metrics::{EngineMetrics, WorkerMetrics};
-use crate::options::{EngineOptions, Mode};
+use crate::options::{EngineOptions, Mode, Strategy};
 use crate::pipeline::{
-    Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin, Ways,
+    Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin, Spreading, Ways,
 };
 use crate::plan::{Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::Query;
@@ -79,6 +79,8 @@ pub struct QueryOptions<'a> {
     pub on_error: OnError,
     /// Workers that one operator may take; by default all there are.
     pub parallelism: Option<usize>,
+    /// How such an operator is spread over them.
+    pub strategy: Strategy,
 }
 
 /// An engine. Clones speak of the same one; it is stopped when the last of them is dropped.
@@ -194,7 +196,10 @@ impl Engine {
         let ways = Ways {
             on_error: options.on_error,
             letters: letters.as_ref(),
-            parallelism: options.parallelism.unwrap_or(usual),
+            spreading: Spreading {
+                parallelism: options.parallelism.unwrap_or(usual),
+                strategy: options.strategy,
+            },
         };
         let assembled = assembler.query(outputs, origins, destinations, ways)?;
         let state = self.install(assembled, (id, name), (kept, letters), false, &mut threads)?;

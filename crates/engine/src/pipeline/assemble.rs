@@ -27,8 +27,9 @@ use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
 use super::sink::{Deliver, Press};
 use super::source::{Intake, Source};
+use super::spreading::{Share, Spread, Spreading};
 use super::stateful::{Inside, Keyed, KeyedCounts, LateWay};
-use super::strands::{Operator, StrandId, Strands};
+use super::strands::{Operator, OperatorId, StrandId, Strands};
 use super::task::Task;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
@@ -83,8 +84,8 @@ pub(crate) struct Ways<'a> {
     pub(crate) on_error: OnError,
     /// Where rejected rows go, if somebody reads them.
     pub(crate) letters: Option<&'a Results>,
-    /// Workers that one operator may take.
-    pub(crate) parallelism: usize,
+    /// Workers that one operator may take, and how.
+    pub(crate) spreading: Spreading,
 }
 
 /// Makes tasks.
@@ -116,8 +117,11 @@ pub(super) struct Assembly<'a> {
     pub(super) on_error: OnError,
     pub(super) letters: Option<Results>,
     pub(super) outputs: &'a Outputs,
-    /// Workers that one operator may take.
-    pub(super) parallelism: usize,
+    /// How each operator runs on several workers.
+    pub(super) spreading: Spreading,
+    spreads: Vec<Spread>,
+    /// Where each operator with state stands in the account.
+    counted: HashMap<OperatorId, usize>,
     /// Tasks besides those of the drafts and the sinks.
     pub(super) extra: Vec<Installed>,
 }
@@ -168,8 +172,8 @@ impl Assembler<'_> {
         destinations: Vec<Destination>,
         ways: Ways<'_>,
     ) -> Result<Assembled, StartError> {
-        let Ways { on_error, letters, parallelism } = ways;
-        let strands = Strands::of(outputs, letters.is_some())?;
+        let Ways { on_error, letters, spreading } = ways;
+        let mut strands = Strands::of(outputs, letters.is_some())?;
         for (stream, origin) in strands.streams.iter().zip(&origins) {
             if let Origin::Intake(intake) = origin {
                 check_replay(intake, stream.step())?;
@@ -178,7 +182,10 @@ impl Assembler<'_> {
         let is_shared: Vec<bool> =
             origins.iter().map(|origin| matches!(origin, Origin::Shared { .. })).collect();
         let chain = self.options.chain == Chaining::Auto;
-        let drafts = Drafts::of(&strands, outputs.plans().len(), chain, &is_shared);
+        let spreads = spreading.of(&strands, chain, &is_shared);
+        strands.exchange(&spreads);
+        let parts = (&spreads[..], spreading.parts());
+        let drafts = Drafts::of(&strands, outputs.plans().len(), chain, &is_shared, parts);
         let live = strands.strands.iter().map(|strand| strand.segment.live(|_| true)).collect();
         let count = drafts.drafts.len();
         let mut assembly = Assembly {
@@ -197,7 +204,9 @@ impl Assembler<'_> {
             on_error,
             letters: letters.cloned(),
             outputs,
-            parallelism: if chain { parallelism } else { 1 },
+            spreading,
+            spreads,
+            counted: HashMap::new(),
             extra: Vec::new(),
             drafts: drafts.drafts,
         };
@@ -364,9 +373,8 @@ impl Assembly<'_> {
         reads: &mut Vec<(u64, usize)>,
     ) -> Result<Installed, StartError> {
         let draft = self.drafts[number].clone();
-        let lanes = self.lane_count(&draft, origins);
-        if lanes > 1 {
-            return self.parallel(number, lanes, origins, sink_bells);
+        if draft.operator.as_ref().is_some_and(|(operator, _)| self.spreads[*operator] == Spread::Merged) {
+            return self.merged(number, origins, sink_bells);
         }
         let inputs = self.inputs_of(number);
         // A task that reads a shared source was given its bell before it was made.
@@ -381,7 +389,14 @@ impl Assembly<'_> {
         let mut gauges = Vec::new();
         let mut made = Vec::new();
         for (place, &(input, port)) in inputs.iter().enumerate() {
-            made.push((self.input(number, (place, input), origins, reads, &mut gauges)?, port));
+            let mut made_one = self.input(number, (place, input), origins, reads, &mut gauges)?;
+            if let (Input::Edge(inlet), Some(part), Some((operator, _))) =
+                (&mut made_one, draft.part, &draft.operator)
+            {
+                let slot = self.strands.operators[*operator].ports[port].group();
+                inlet.share = slot.map(|slot| Box::new(Share::new(slot, part)));
+            }
+            made.push((made_one, port));
         }
         let mut ports = Vec::new();
         for port in &draft.ports {
@@ -398,9 +413,7 @@ impl Assembly<'_> {
             }
         };
         let judging = self.judging(&draft, &inputs);
-        let (strand, done) = draft.out;
-        let key = EdgeKey::Strand(strand, done);
-        let (outlet, mut more) = self.outlet((key, number), judging, sink_bells)?;
+        let (outlet, mut more) = self.outlet((draft.out_key(), number), judging, sink_bells)?;
         more.append(&mut readers);
         let is_source = inputs.iter().any(|(input, _)| matches!(input, DraftInput::Stream(_)));
         let bell = Arc::clone(&self.bells[number]);
@@ -437,17 +450,18 @@ impl Assembly<'_> {
                 })
             }
         };
-        name.to_owned()
+        match draft.part {
+            Some((part, parts)) => format!("{name} {}/{parts}", part + 1),
+            None => name.to_owned(),
+        }
     }
 
     /// How those behind a task learn which watermark a row is judged by, if they ask.
     pub(super) fn judging(&self, draft: &Draft, inputs: &[(DraftInput, usize)]) -> Judging {
-        let (strand, done) = draft.out;
+        let (strand, _) = draft.out;
         let Some(clock) = self.strands.strands[strand].segment.clock else { return Judging::AsItStands };
-        let carries_time = self
-            .edges
-            .get(&EdgeKey::Strand(strand, done))
-            .is_some_and(|edge| edge.slots.contains(&clock.time));
+        let carries_time =
+            self.edges.get(&draft.out_key()).is_some_and(|edge| edge.slots.contains(&clock.time));
         let calls = |(operator, _): &(usize, _)| {
             matches!(self.strands.operators[*operator].node.step(), Step::Map(_))
         };
@@ -486,7 +500,12 @@ impl Assembly<'_> {
             closings: Arc::default(),
         };
         self.account.closings.push(Arc::clone(&counts.closings));
-        self.account.operators.push(named(name, Role::Keyed, &counts.profile));
+        // Its parts count together.
+        let at = *self.counted.entry(operator).or_insert(self.account.operators.len());
+        match self.account.operators.get_mut(at) {
+            Some(counted) => counted.profiles.push(Arc::clone(&counts.profile)),
+            None => self.account.operators.push(named(name, Role::Keyed, &counts.profile)),
+        }
         for (port, rows) in ports.iter().zip(&counts.port_rows) {
             if self.strands.strands[*port].is_raw {
                 self.account.entered.push(Arc::clone(rows));
@@ -500,7 +519,7 @@ impl Assembly<'_> {
         let late = match late {
             None => None,
             Some(_) => {
-                let key = EdgeKey::Late(operator);
+                let key = EdgeKey::Late(operator, self.drafts[task].part_number());
                 let from = self.edges.get(&key).map_or_else(Vec::new, |edge| edge.slots.clone());
                 let kinds = self.strands.strands[ports[0]].segment.kinds_of(&from);
                 let (mut outlet, mut tasks) = self.outlet((key, task), Judging::AsItStands, sink_bells)?;

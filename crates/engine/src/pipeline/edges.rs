@@ -82,19 +82,27 @@ impl Assembly<'_> {
 
     fn plan_edge(&mut self, key: EdgeKey, mut edge: EdgePlan) -> EdgePlan {
         // Inside a strand, slots are the same on both sides.
-        if let EdgeKey::Strand(strand, done) = key
-            && let [EdgeUser::Task { task, input }] = edge.users[..]
-            && self.port_of(task, input).strand == strand
+        let inside = match key {
+            EdgeKey::Strand(strand, done) => Some((strand, done)),
+            EdgeKey::Part(strand, _) => Some((strand, 0)),
+            EdgeKey::Late(..) => None,
+        };
+        if let Some((strand, done)) = inside
+            && edge.users.iter().all(|user| match *user {
+                EdgeUser::Task { task, input } => self.port_of(task, input).strand == strand,
+                EdgeUser::Sink(_) => false,
+            })
         {
             edge.slots = self.live[strand][done].clone();
-            self.filled.insert((task, input), edge.slots.clone());
+            for user in &edge.users {
+                if let EdgeUser::Task { task, input } = *user {
+                    self.filled.insert((task, input), edge.slots.clone());
+                }
+            }
             return edge;
         }
         // Otherwise whoever reads has slots of its own, by the columns of the strand that it reads.
-        let writer = match key {
-            EdgeKey::Strand(strand, _) => strand,
-            EdgeKey::Late(operator) => self.port_strand(operator),
-        };
+        let writer = self.strand_of(key);
         let mut needs: BTreeSet<Need> = BTreeSet::new();
         for user in &edge.users {
             match user {
@@ -123,12 +131,25 @@ impl Assembly<'_> {
         self.strands.strands.iter().position(is_it).expect("an operator has a port")
     }
 
+    /// The strand whose rows an edge carries.
+    fn strand_of(&self, key: EdgeKey) -> StrandId {
+        match key {
+            EdgeKey::Strand(strand, _) | EdgeKey::Part(strand, _) => strand,
+            EdgeKey::Late(operator, _) => self.port_strand(operator),
+        }
+    }
+
     fn columns_of(&self, key: EdgeKey) -> usize {
-        let strand = match key {
-            EdgeKey::Strand(strand, _) => strand,
-            EdgeKey::Late(operator) => self.port_strand(operator),
+        self.strands.strands[self.strand_of(key)].segment.slots.len()
+    }
+
+    /// How many take each row of an edge: parts of one operator take it once.
+    fn takers(&self, users: &[EdgeUser]) -> u64 {
+        let is_first = |user: &&EdgeUser| match user {
+            EdgeUser::Task { task, .. } => self.drafts[*task].part_number() == 0,
+            EdgeUser::Sink(_) => true,
         };
-        self.strands.strands[strand].segment.slots.len()
+        users.iter().filter(is_first).count() as u64
     }
 
     /// The slots of a strand that the columns of an edge fill. Those that it does not read get slots that nobody does.
@@ -156,10 +177,7 @@ impl Assembly<'_> {
         sink_bells: &[Arc<Bell>],
     ) -> Result<(Outlet, Vec<usize>), StartError> {
         let edge = self.edges.remove(&key).unwrap_or_default();
-        let strand = match key {
-            EdgeKey::Strand(strand, _) => strand,
-            EdgeKey::Late(operator) => self.port_strand(operator),
-        };
+        let strand = self.strand_of(key);
         let kinds = self.strands.strands[strand].segment.kinds_of(&edge.slots);
         let stored: Vec<Physical> = kinds.iter().map(|kind| kind.physical).collect();
         let layout = Layout::new(kinds);
@@ -184,7 +202,7 @@ impl Assembly<'_> {
         }
         let is_mixed = matches!(judging, Judging::Said { .. });
         self.mixed.insert(key, is_mixed);
-        let count = edge.users.len() as u64;
+        let takers = self.takers(&edge.users);
         let outlet = Outlet::new((writer, room), edge.slots, judging, readers);
         if self.strands.strands[strand].is_raw && matches!(key, EdgeKey::Strand(..)) {
             let contributes = |user: &&EdgeUser| match user {
@@ -194,7 +212,7 @@ impl Assembly<'_> {
                 }
             };
             let contributes = edge.users.iter().filter(contributes).count() as u64;
-            let copies = count.saturating_sub(1);
+            let copies = takers.saturating_sub(1);
             self.account.exits.push(Exit { rows: outlet.counter(), copies, contributes });
         }
         tasks.sort_unstable();

@@ -8,6 +8,7 @@ use penstock_scheduler::Profile;
 
 use super::parallel::{Part, WayOut};
 use super::source::Source;
+use super::spreading::Share;
 use crate::query::account::SourceCounts;
 use crate::share::Lag;
 
@@ -29,6 +30,8 @@ pub(super) struct Inlet {
     pub(super) judge: Option<i64>,
     /// The other end is a shared source.
     pub(super) shared: Option<SharedInlet>,
+    /// The rows that are taken, where others take the rest.
+    pub(super) share: Option<Box<Share>>,
 }
 
 /// What a query knows of the shared source that it reads.
@@ -46,7 +49,7 @@ impl Inlet {
         mixed: bool,
         shared: Option<SharedInlet>,
     ) -> Self {
-        Self { reader, slots, taken: 0, judge: mixed.then_some(NEVER), shared }
+        Self { reader, slots, taken: 0, judge: mixed.then_some(NEVER), shared, share: None }
     }
 
     /// The watermark of their own source just before the rows that come next.

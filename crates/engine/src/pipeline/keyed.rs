@@ -25,6 +25,8 @@ pub(super) struct PortSlots {
     /// The input of each aggregate, the columns of a join, or those of the first rows behind what they are ordered by.
     columns: Vec<Option<Place>>,
     factories: Vec<AccumulatorFactory>,
+    /// The key group of each row, where rows are exchanged by key.
+    group: Option<SlotId>,
 }
 
 impl PortSlots {
@@ -32,7 +34,22 @@ impl PortSlots {
     pub(super) fn reads(&self) -> impl Iterator<Item = SlotId> {
         let keys = self.keys.iter().map(|(slot, _)| *slot);
         let columns = self.columns.iter().flatten().map(|(slot, _)| *slot);
-        keys.chain(columns).chain(self.clock.map(|clock| clock.time))
+        keys.chain(columns).chain(self.clock.map(|clock| clock.time)).chain(self.group)
+    }
+
+    /// Whether rows have a key.
+    pub(super) fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Where the key group of each row stands, where rows are exchanged by key.
+    pub(super) fn group(&self) -> Option<SlotId> {
+        self.group
+    }
+
+    /// Lets the segment before this port write key groups down.
+    pub(super) fn write_groups(&mut self, segment: &mut Segment) {
+        self.group = Some(segment.write_groups(&self.keys));
     }
 
     fn clock(&self) -> ClockSlots {
@@ -94,7 +111,7 @@ pub(super) fn prepare(step: &Step, port: usize, segment: &mut Segment) -> Result
     let prepared = segment.ops.len();
     if matches!(step, Step::Map(_)) {
         let columns = (0..segment.slots.len()).map(|column| place(segment, column)).collect();
-        return Ok(PortSlots { clock: None, keys: Vec::new(), columns, factories: Vec::new() });
+        return Ok(PortSlots { clock: None, keys: Vec::new(), columns, factories: Vec::new(), group: None });
     }
     let clock = segment.clock;
     let (keys, (columns, factories)) = match step {
@@ -119,7 +136,7 @@ pub(super) fn prepare(step: &Step, port: usize, segment: &mut Segment) -> Result
         _ => unreachable!("only operators with state have ports"),
     };
     segment.prepare_from(prepared);
-    Ok(PortSlots { clock, keys, columns, factories })
+    Ok(PortSlots { clock, keys, columns, factories, group: None })
 }
 
 fn aligned(window: WindowKind) -> Aligned {

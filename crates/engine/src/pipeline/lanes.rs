@@ -1,22 +1,20 @@
-//! Which operators run on several workers, and the tasks that this takes.
+//! The tasks of an operator that runs on several workers by merging.
 
 use std::sync::{Arc, Mutex};
 
 use penstock_memory::coordinator::StateAccount;
 use penstock_scheduler::Profile;
-use penstock_types::PlanError;
 
 use super::Body;
 use super::assemble::{Assembly, Installed, Origin};
 use super::chain::{Chain, Link};
-use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
+use super::drafts::DraftInput;
 use super::inputs::Input;
 use super::parallel::{Item, Lane, LaneParts, Part, Splitter, WayIn, WayOut, WayPending, way};
 use super::strands::Strands;
 use super::task::Task;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
-use crate::plan::{Node, Outputs, Step};
 use crate::query::account::LateCount;
 use crate::query::tables::LiveTable;
 
@@ -33,74 +31,15 @@ struct Ways {
     parts_out: WayOut<Part>,
 }
 
-/// How each operator with state runs when it may take so many workers, in words.
-pub(crate) fn strategies(
-    outputs: &Outputs,
-    parallelism: usize,
-) -> Result<Vec<(Arc<Node>, String)>, PlanError> {
-    let strands = Strands::of(outputs, false)?;
-    let no_stream_is_shared = vec![false; strands.streams.len()];
-    let drafts = Drafts::of(&strands, outputs.plans().len(), true, &no_stream_is_shared);
-    let mut all = Vec::new();
-    for draft in &drafts.drafts {
-        let Some((operator, _)) = &draft.operator else { continue };
-        let operator = &strands.operators[*operator];
-        let reads_source = matches!(
-            &draft.ports[..],
-            [port] if matches!(port.inputs[..], [DraftInput::Stream(_)])
-        );
-        let words = match why_alone(operator.node.step(), operator.late.is_some()) {
-            Some(reason) => format!("on one worker: {reason}"),
-            None if !reads_source => "on one worker: its rows come from other operators".to_owned(),
-            None if parallelism <= 1 => "on one worker: there is no other".to_owned(),
-            None => format!(
-                "on {parallelism} workers, merged: its state can be put together when a window closes"
-            ),
-        };
-        all.push((Arc::clone(&operator.node), words));
-    }
-    Ok(all)
-}
-
-/// Why an operator runs on one worker, if it does.
-pub(super) fn why_alone(step: &Step, has_late: bool) -> Option<&'static str> {
-    match step {
-        _ if has_late => Some("late rows leave it in order"),
-        Step::Window(step) if step.allowed_lateness > 0 => Some("it corrects its results"),
-        Step::Window(step) if step.close_after_ns.is_some() => Some("it closes by the clock"),
-        Step::Window(step) if step.window.aligned().is_none() => {
-            Some("sessions of several workers could be one")
-        }
-        Step::Window(_) | Step::TopK(_) => None,
-        Step::CoGroup(_) | Step::Join(_) => Some("it reads two streams"),
-        _ => Some("it calls a function"),
-    }
-}
-
 impl Assembly<'_> {
-    /// How many lanes a task gets: one, unless it reads a source of its own into an operator whose state merges.
-    pub(super) fn lane_count(&self, draft: &Draft, origins: &[Option<Origin>]) -> usize {
-        let (Some((operator, _)), [port]) = (&draft.operator, &draft.ports[..]) else { return 1 };
-        let [DraftInput::Stream(stream)] = port.inputs[..] else { return 1 };
-        if !matches!(origins[stream], Some(Origin::Intake(_))) {
-            return 1;
-        }
-        let operator = &self.strands.operators[*operator];
-        match why_alone(operator.node.step(), operator.late.is_some()) {
-            None => self.parallelism,
-            Some(_) => 1,
-        }
-    }
-
     /// A task that merges what several lanes have come to; the lanes, and who splits the source for them, come along.
-    pub(super) fn parallel(
+    pub(super) fn merged(
         &mut self,
         number: usize,
-        count: usize,
         origins: &mut [Option<Origin>],
         sink_bells: &[Arc<Bell>],
     ) -> Result<Installed, StartError> {
-        let draft = self.drafts[number].clone();
+        let (draft, count) = (self.drafts[number].clone(), self.spreading.parallelism);
         let (operator, tail) = draft.operator.clone().expect("lanes have an operator");
         let port = &draft.ports[0];
         let [DraftInput::Stream(stream)] = port.inputs[..] else { unreachable!("lanes read a source") };
@@ -181,9 +120,8 @@ impl Assembly<'_> {
         let mut readers = Vec::new();
         let keyed = self.keyed(number, operator, tail, sink_bells, &mut readers)?;
         self.account.operators[at].profiles.extend(profiles);
-        let (strand, done) = draft.out;
         let judging = self.judging(&draft, &[]);
-        let (outlet, more) = self.outlet((EdgeKey::Strand(strand, done), number), judging, sink_bells)?;
+        let (outlet, more) = self.outlet((draft.out_key(), number), judging, sink_bells)?;
         let inputs = outs.into_iter().map(|out| (Input::Parts(out), 0)).collect();
         let rejects = self.rejects(&merger);
         let task = Task::new(inputs, Vec::new(), Some(keyed), outlet, rejects);

@@ -9,7 +9,7 @@
 //! - `drafts`: which pieces run together; `assemble`, `edges`, `leaving`: tasks and what is between them
 //! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `sink`: where rows come in and leave
 //! - `map`, `token`: functions from outside, and the right to call them
-//! - `parallel`, `lanes`: one operator on several workers
+//! - `spreading`: one operator on several workers, and how; `parallel`, `lanes`: by merging
 //! - `rejects`: rows that an operator has no answer for
 //! - `keyed`: how operators with state are made; `shared`: streams that several queries read
 
@@ -29,18 +29,19 @@ mod segment;
 mod shared;
 mod sink;
 mod source;
+mod spreading;
 mod stateful;
 mod strands;
 mod task;
 mod token;
 
 pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin, Ways};
-pub(crate) use lanes::strategies;
 pub use rejects::{LETTER_COLUMNS, OnError};
 pub(crate) use segment::Table;
 pub(crate) use shared::SharedStream;
 pub use sink::{Deliver, Doorbell};
 pub(crate) use source::Intake;
+pub(crate) use spreading::{Spreading, strategies};
 pub(crate) use task::{Step, Task};
 
 use crate::error::RunError;

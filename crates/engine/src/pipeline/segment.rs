@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use penstock_expr::{Expr, Expression, Scope, compile as compile_expr};
 use penstock_memory::{ColumnKind, Physical, Run, SlotId};
-use penstock_operators::{Filter, Lookup, LookupPlace, Project, Stage};
+use penstock_operators::{Filter, Grouping, Lookup, LookupPlace, Project, Stage};
 use penstock_types::PlanError;
 
 use super::rejects::Sight;
@@ -17,6 +17,8 @@ use crate::plan::{EventTime, Step, TableStep};
 
 /// How times and watermarks are stored.
 const WIDE: ColumnKind = ColumnKind { physical: Physical::I64, nullable: false };
+/// How key groups are stored.
+const GROUP: ColumnKind = ColumnKind { physical: Physical::U8, nullable: false };
 
 /// A table that rows are looked up in: as it was written, the columns of the rows, and where it stands.
 #[derive(Clone)]
@@ -262,6 +264,15 @@ impl Segment {
         self.schema = schema.as_ref().clone();
         debug_assert_eq!(self.schema.fields().len(), self.slots.len());
         Ok(())
+    }
+
+    /// Writes down the group of the key in these slots, and says where.
+    pub(super) fn write_groups(&mut self, keys: &[(SlotId, DataType)]) -> SlotId {
+        let (first, slot) = (self.ops.len(), self.add_slot(GROUP));
+        let reads = keys.iter().map(|(slot, _)| *slot).collect();
+        self.push("key groups", Grouping::new(keys, slot), reads, vec![slot]);
+        self.prepare_from(first);
+        slot
     }
 
     /// Marks the operators from that one on as preparing what the next operator reads.

@@ -16,6 +16,7 @@ use penstock_types::PlanError;
 use super::keyed::{self, PortSlots};
 use super::segment::{ClockSlots, Segment};
 use super::source::{Clock, Ticking, TimeFrom};
+use super::spreading::Spread;
 use crate::plan::{Graph, Node, Outputs, Step, StreamStep, Watermarks, WindowKind};
 
 pub(super) type StrandId = usize;
@@ -335,6 +336,21 @@ impl Strands {
                 }
             }
             stream.columns = SourceColumns::new(schema, read);
+        }
+    }
+
+    /// Lets the strands before operators whose rows are exchanged write key groups down.
+    pub(super) fn exchange(&mut self, spreads: &[Spread]) {
+        for strand in &mut self.strands {
+            if let [Goes::Port(operator, port)] = strand.goes[..]
+                && spreads[operator] == Spread::Exchanged
+            {
+                self.operators[operator].ports[port].write_groups(&mut strand.segment);
+            }
+        }
+        if spreads.contains(&Spread::Exchanged) {
+            self.find_live();
+            self.prune();
         }
     }
 

@@ -331,11 +331,14 @@ impl Task {
                         room => rows.truncate(room),
                     }
                 }
-                let count = rows.len();
+                inlet.taken = rows.len();
                 let run = &mut self.ports[*port].run;
-                inlet.taken = count;
                 rows.begin(run, &inlet.slots);
                 run.note_watermark(watermark);
+                if let Some(share) = &inlet.share {
+                    share.take(run);
+                }
+                let count = run.len();
                 if let Some(shared) = &inlet.shared {
                     shared.profile.record(count, count, 0);
                 }

@@ -9,7 +9,8 @@ use penstock_operators::LookupKind;
 use penstock_types::{PlanError, Tick, describe_field};
 
 use super::{Aggregate, Arrival, Graph, Node, Outputs, Plan, Step, Watermarks, WindowKind};
-use crate::pipeline::strategies;
+use crate::options::Strategy;
+use crate::pipeline::{Spreading, strategies};
 
 fn columns(schema: &Schema) -> String {
     schema.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join(", ")
@@ -170,8 +171,9 @@ impl Outputs {
     }
 
     /// The plans in words, and how each operator with state runs when it may take so many workers.
-    pub fn explain_on(&self, workers: usize) -> Result<String, PlanError> {
-        Ok(self.explain_with(&strategies(self, workers)?))
+    pub fn explain_on(&self, workers: usize, strategy: Strategy) -> Result<String, PlanError> {
+        let spreading = Spreading { parallelism: workers, strategy };
+        Ok(self.explain_with(&strategies(self, spreading)?))
     }
 
     fn explain_with(&self, notes: &[(Arc<Node>, String)]) -> String {

@@ -1,0 +1,36 @@
+//! Writes the key group of each row down, for whoever takes rows by their key.
+
+use arrow_schema::DataType;
+use penstock_memory::{Column, Physical, Run, SlotId};
+use penstock_types::{ComputeError, KeyGroup};
+
+use crate::Stage;
+use crate::keys::groups;
+
+/// Computes key groups.
+pub struct Grouping {
+    slots: Vec<SlotId>,
+    types: Vec<DataType>,
+    fill: SlotId,
+    groups: Vec<KeyGroup>,
+}
+
+impl Grouping {
+    /// Fills a slot with the group of the key in these slots.
+    pub fn new(keys: &[(SlotId, DataType)], fill: SlotId) -> Self {
+        let (slots, types) = keys.iter().cloned().unzip();
+        Self { slots, types, fill, groups: Vec::new() }
+    }
+}
+
+impl Stage for Grouping {
+    fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
+        run.ready(&self.slots);
+        let columns: Vec<Column<'_>> = self.slots.iter().map(|&slot| run.column(slot)).collect();
+        groups::groups(&columns, &self.types, run.len(), &mut self.groups);
+        let mut filled = run.scratch(Physical::U8);
+        std::mem::swap(filled.refill(), &mut self.groups);
+        run.put(self.fill, filled);
+        Ok(())
+    }
+}
