@@ -127,6 +127,11 @@ impl EncodedKeys {
         Self { bytes: Vec::new(), ends: Vec::new(), table: Table::new(), hasher: RandomState::default() }
     }
 
+    /// Says how many keys there will be, if this is like the last time.
+    pub fn expect(&mut self, keys: usize) {
+        self.table.expect(keys);
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -35,6 +35,8 @@ pub struct IntegerKeys {
     keys: Vec<i64>,
     null: Option<u32>,
     places: Places,
+    /// See [`Table::expect`].
+    expected: usize,
 }
 
 /// An integer as the 64 bits that stand for it.
@@ -86,7 +88,17 @@ impl IntegerKeys {
 
     /// An empty index.
     pub fn new() -> Self {
-        Self { keys: Vec::new(), null: None, places: Places::Dense { lowest: 0, table: Vec::new() } }
+        Self {
+            keys: Vec::new(),
+            null: None,
+            places: Places::Dense { lowest: 0, table: Vec::new() },
+            expected: 0,
+        }
+    }
+
+    /// Says how many keys there will be, if this is like the last time.
+    pub fn expect(&mut self, keys: usize) {
+        self.expected = keys;
     }
 
     /// Number of keys.
@@ -265,6 +277,7 @@ impl IntegerKeys {
             return;
         }
         let mut hashed = Table::with_room(self.keys.len() + 1, Seed::random());
+        hashed.expect(self.expected);
         self.known().for_each(|(key, id)| hashed.add(key.cast_unsigned(), 0, id));
         self.places = Places::Hashed(hashed);
     }

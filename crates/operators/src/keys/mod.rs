@@ -67,6 +67,13 @@ impl KeyIndex {
         }
     }
 
+    /// The same; if this is like the last time, there will be so many keys.
+    pub fn expecting(columns: &[Physical], expected: usize) -> Self {
+        let mut index = Self::new(columns);
+        by_kind!(&mut index, _seen => {}, keys => keys.expect(expected), keys => keys.expect(expected));
+        index
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         by_kind!(self, seen => usize::from(*seen), keys => keys.len(), keys => keys.len())

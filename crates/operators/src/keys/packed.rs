@@ -144,6 +144,11 @@ impl<K: Packing> PackedKeys<K> {
         Self { shifts: shifts.collect(), keys: Vec::new(), nulls: Vec::new(), table: Table::new() }
     }
 
+    /// Says how many keys there will be, if this is like the last time.
+    pub fn expect(&mut self, keys: usize) {
+        self.table.expect(keys);
+    }
+
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()

@@ -59,20 +59,30 @@ pub struct Table<K> {
     /// How far a hash is shifted to become the number of an entry.
     shift: u32,
     used: usize,
+    /// How many keys there will be, if this is like the last time; 0 if nobody knows.
+    expected: usize,
     seed: Seed,
 }
 
 const FIRST_ENTRIES: usize = 16;
+/// When one in so many of the expected keys has come, the others are made room for.
+const LIKELY: usize = 8;
 
 impl<K: TableKey> Table<K> {
     pub fn new() -> Self {
-        Self { entries: vec![Entry::default(); 1], shift: 63, used: 0, seed: Seed::random() }
+        Self { entries: vec![Entry::default(); 1], shift: 63, used: 0, expected: 0, seed: Seed::random() }
     }
 
     /// A table without keys that holds `keys` of them without growing.
     pub fn with_room(keys: usize, seed: Seed) -> Self {
         let entries = (keys.max(FIRST_ENTRIES / 2) * 2).next_power_of_two();
-        Self { entries: vec![Entry::default(); entries], shift: 64 - entries.trailing_zeros(), used: 0, seed }
+        let shift = 64 - entries.trailing_zeros();
+        Self { entries: vec![Entry::default(); entries], shift, used: 0, expected: 0, seed }
+    }
+
+    /// Says how many keys there will be, if this is like the last time.
+    pub fn expect(&mut self, keys: usize) {
+        self.expected = keys;
     }
 
     pub fn bytes(&self) -> usize {
@@ -128,10 +138,13 @@ impl<K: TableKey> Table<K> {
         self.fill(free, key, nulls, id);
     }
 
-    /// Doubles the table.
+    /// Doubles the table; more, once it looks as if as many keys come as are expected.
     pub fn grow(&mut self) {
+        let looks_so = self.used * LIKELY >= self.expected;
         let old = std::mem::take(&mut self.entries);
-        *self = Self::with_room(old.len(), self.seed);
+        let (room, expected) =
+            (if looks_so { old.len().max(self.expected) } else { old.len() }, self.expected);
+        *self = Self { expected, ..Self::with_room(room, self.seed) };
         for entry in old.into_iter().filter(|entry| entry.place != 0) {
             self.add(entry.key, entry.nulls, entry.place - 1);
         }

@@ -105,7 +105,13 @@ pub(super) struct Keyed {
 
 impl Keyed {
     pub(super) fn new(shape: &Shape) -> Self {
-        Self { keys: KeyIndex::new(&shape.spec.keys), states: Accumulators::new(shape), counted: 0 }
+        Self::expecting(shape, 0)
+    }
+
+    /// Without a key; if it is like the last one, there will be so many.
+    pub(super) fn expecting(shape: &Shape, keys: usize) -> Self {
+        let keys = KeyIndex::expecting(&shape.spec.keys, keys);
+        Self { keys, states: Accumulators::new(shape), counted: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -144,6 +150,27 @@ impl Keyed {
         let mut columns = key_columns(shape);
         self.keys.write_picked(Pick::Range(0, self.len()), &mut columns);
         columns
+    }
+
+    /// Fills `ids` with the id of each key in another index; those that are not there get new ones.
+    pub(super) fn find_ids(&self, shape: &Shape, keys: &mut KeyIndex, ids: &mut Vec<u32>) {
+        keys.insert(&borrowed(&self.key_columns(shape)), self.len(), ids);
+    }
+
+    /// Some keys of an index, each once, with the states of the same ids.
+    pub(super) fn picked(shape: &Shape, keys: &KeyIndex, pick: Pick<'_>, states: &Accumulators) -> Self {
+        let mut columns = key_columns(shape);
+        keys.write_picked(pick, &mut columns);
+        let mut picked = Self::new(shape);
+        let mut own = Vec::new();
+        picked.keys.insert(&borrowed(&columns), pick.len(), &mut own);
+        let (mut ids, mut next) = (vec![MISSING; keys.len()], own.into_iter());
+        pick.all(|id| {
+            ids[id] = next.next().unwrap_or(MISSING);
+            true
+        });
+        picked.states.merge(states, &ids, picked.keys.len());
+        picked
     }
 
     /// Takes in another state: keys are hashed once each, whatever their rows were.

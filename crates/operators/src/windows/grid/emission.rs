@@ -1,18 +1,73 @@
 //! Closing windows and giving them out, one at a time.
 
+use std::collections::btree_map::Entry;
+
 use penstock_memory::Run;
 use penstock_progress::aligned::WindowNumber;
 use penstock_types::ComputeError;
 
 use super::{Final, Grid};
+use crate::keys::KeyIndex;
 use crate::pick::Pick;
-use crate::windows::keyed::Keyed;
+use crate::windows::keyed::{Accumulators, Keyed};
 use crate::windows::output::{Each, Frame, write};
+use crate::windows::slider::Sliced;
+use crate::windows::spec::Shape;
+
+/// What panes hold of a window.
+pub(super) enum Own {
+    /// The one pane that it is.
+    Pane(Keyed),
+    /// Several panes together.
+    Sliced { sliced: Sliced, counted: usize },
+}
+
+impl Own {
+    pub(super) fn into_keyed(self, shape: &Shape) -> Keyed {
+        match self {
+            Self::Pane(state) => state,
+            Self::Sliced { sliced, .. } => sliced.into_keyed(shape),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Pane(state) => state.len(),
+            Self::Sliced { sliced, .. } => sliced.len(),
+        }
+    }
+
+    /// Keys and states, and the ids of some of them by their number.
+    fn parts(&self, from: usize, to: usize) -> (&KeyIndex, &Accumulators, Pick<'_>) {
+        match self {
+            Self::Pane(state) => (&state.keys, &state.states, Pick::Range(from, to)),
+            Self::Sliced { sliced, .. } => (&sliced.keys, sliced.states(), sliced.pick(from, to)),
+        }
+    }
+
+    /// Adds what it holds to the owner's total.
+    fn count(&mut self, total: &mut usize) {
+        match self {
+            Self::Pane(state) => state.count(total),
+            Self::Sliced { sliced, counted } => {
+                *counted = sliced.bytes();
+                *total += *counted;
+            }
+        }
+    }
+
+    fn discount(&mut self, total: &mut usize) {
+        match self {
+            Self::Pane(state) => state.discount(total),
+            Self::Sliced { counted, .. } => *total -= std::mem::take(counted),
+        }
+    }
+}
 
 /// A window on its way out.
 pub(super) struct Emission {
     window: WindowNumber,
-    state: Keyed,
+    state: Own,
     given: usize,
     corrects: bool,
     /// Whether its state is wanted again, for corrections (G4).
@@ -97,7 +152,7 @@ impl Grid {
     }
 
     /// What panes hold of a window, which is the next that they have a part in. It is given out, or put elsewhere.
-    pub(super) fn take_own(&mut self, window: WindowNumber) -> Option<Keyed> {
+    pub(super) fn take_own(&mut self, window: WindowNumber) -> Option<Own> {
         if self.next_own() != Some(window) {
             return None;
         }
@@ -105,27 +160,27 @@ impl Grid {
             let ((_, pane), mut side) = entry.remove_entry();
             side.discount(&mut self.bytes);
             self.slider.add(&self.shape, pane, &side, &mut self.bytes);
-            match self.panes.get_mut(&pane) {
-                Some(state) => {
+            let state = match self.panes.entry(pane) {
+                Entry::Occupied(held) => {
+                    let state = held.into_mut();
                     state.merge(&self.shape, &side);
-                    state.count(&mut self.bytes);
+                    state
                 }
-                None => {
-                    side.count(&mut self.bytes);
-                    self.panes.insert(pane, side);
-                }
-            }
+                Entry::Vacant(free) => free.insert(side),
+            };
+            state.count(&mut self.bytes);
+            self.slider.learn(&self.shape, pane, state);
         }
         self.cursor = window + 1;
         let panes = self.windows.panes_of(window);
         if self.windows.is_tumbling() {
             let mut state = self.panes.remove(&panes.0)?;
             state.discount(&mut self.bytes);
-            return Some(state);
+            return Some(Own::Pane(state));
         }
-        let state = self.slider.window(&self.shape, &self.panes, panes, &mut self.bytes);
+        let sliced = self.slider.window(&self.shape, &self.panes, panes, &mut self.bytes);
         self.tidy();
-        state
+        sliced.map(|sliced| Own::Sliced { sliced, counted: 0 })
     }
 
     /// Makes the next window ready to be given out; false when there is none.
@@ -137,15 +192,16 @@ impl Grid {
                 (Some(own), None) => (own, self.shape.corrects()),
                 (None, Some(mut other)) => {
                     other.discount(&mut self.bytes);
-                    (other, false)
+                    (Own::Pane(other), false)
                 }
                 (Some(own), Some(mut other)) => {
+                    let own = own.into_keyed(&self.shape);
                     other.discount(&mut self.bytes);
                     other.merge(&self.shape, &own);
                     if self.shape.corrects() {
                         self.keep(window, own);
                     }
-                    (other, false)
+                    (Own::Pane(other), false)
                 }
                 (None, None) => unreachable!("somebody has a part in the window"),
             };
@@ -161,6 +217,7 @@ impl Grid {
             state.merge_known(&self.shape, &on_time);
         }
         state.count(&mut self.bytes);
+        let state = Own::Pane(state);
         self.emission = Some(Emission { window, state, given: 0, corrects: true, kept: false });
         true
     }
@@ -190,9 +247,8 @@ impl Grid {
             time: Each::Same(self.windows.last_tick(emission.window)),
             corrects: emission.corrects,
         };
-        let pick = Pick::Range(from, to);
-        let state = &emission.state;
-        let rows = write(&self.shape, out, &frame, (&state.keys, pick), (&state.states, pick))?;
+        let (keys, states, pick) = emission.state.parts(from, to);
+        let rows = write(&self.shape, out, &frame, (keys, pick), (states, pick))?;
         emission.given = to;
         if to == emission.state.len()
             && let Some(Emission { window, mut state, kept, .. }) = self.emission.take()
@@ -200,7 +256,7 @@ impl Grid {
             state.discount(&mut self.bytes);
             // A window that can no longer be corrected and has no corrections waiting is done with.
             if kept {
-                self.keep(window, state);
+                self.keep(window, state.into_keyed(&self.shape));
             }
             self.tidy();
         }

@@ -63,6 +63,8 @@ pub(super) struct Grid {
     late: Late,
     bytes: usize,
     ids: Vec<u32>,
+    /// The keys of the pane that was filled last.
+    usual_keys: usize,
 }
 
 impl Grid {
@@ -85,12 +87,15 @@ impl Grid {
             late: Late::default(),
             bytes: 0,
             ids: Vec::new(),
+            usual_keys: 0,
         }
     }
 
     fn update_pane(&mut self, pane: i64, rows: &Rows<'_>) {
-        let state = self.panes.entry(pane).or_insert_with(|| Keyed::new(&self.shape));
+        let new = || Keyed::expecting(&self.shape, self.usual_keys);
+        let state = self.panes.entry(pane).or_insert_with(new);
         state.update(&self.shape, rows, &mut self.ids);
+        self.usual_keys = state.len();
         state.count(&mut self.bytes);
     }
 

@@ -122,7 +122,7 @@ impl Grid {
     fn close_into(&mut self, closed: WindowNumber, gone: WindowNumber, mut to: Option<&mut Self>) {
         let closed = closed.max(self.closed);
         while let Some(window) = self.next_first_of(closed, to.is_none()) {
-            let own = self.take_own(window);
+            let own = self.take_own(window).map(|own| own.into_keyed(&self.shape));
             let other = if to.is_some() { self.firsts.remove(&window) } else { None };
             for (mut state, mine) in
                 own.into_iter().map(|own| (own, true)).chain(other.map(|other| (other, false)))
