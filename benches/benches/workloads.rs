@@ -1,6 +1,7 @@
 //! How fast the generators make rows. They feed benchmarks, so they must never be what a benchmark waits for.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use penstock_workloads::Rows;
 use penstock_workloads::ysb::{Options, Ysb};
 
 /// Rows of a batch: one that the allocator hands out again and again, and one as large as the default, whose

@@ -10,6 +10,7 @@ use penstock_benches::report::{Comparison, DEFAULT_ROUNDS};
 use penstock_benches::settings::number;
 use penstock_engine::{Chaining, Engine, EngineOptions, Output, Plan, RunOptions};
 use penstock_memory::MemoryKind;
+use penstock_workloads::Rows;
 use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
 
 const SEED: u64 = 7;

@@ -194,6 +194,7 @@ fn count(campaign_of_ad: &[u8; AD_SLOTS], ads: &[i64], events: &[i64], views: &m
 mod tests {
     use std::collections::HashMap;
 
+    use penstock_workloads::Rows;
     use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
 
     use super::*;

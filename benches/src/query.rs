@@ -56,6 +56,7 @@ pub fn window_counts(output: &Output) -> Vec<WindowCount> {
 mod tests {
     use super::*;
     use crate::fused::count_views;
+    use penstock_workloads::Rows;
     use penstock_workloads::ysb::{Options, Ysb};
 
     #[test]

@@ -13,6 +13,7 @@ use penstock_engine::{
     Sink,
 };
 use penstock_memory::MemoryKind;
+use penstock_workloads::Rows;
 use penstock_workloads::ysb::{Options, Ysb};
 
 use crate::query::ysb_plan;

@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_workloads::WorkloadError;
 use penstock_workloads::ysb::{self, Options, Ysb};
+use penstock_workloads::{Rows, row_range};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -61,7 +62,7 @@ pub fn ysb_generate(
     view_share: f64,
 ) -> PyResult<BatchStream> {
     let options = Options { seed, rate, out_of_order_ms, late_every, zipf, view_share };
-    let range = ysb::row_range(start, rows).map_err(refused)?;
+    let range = row_range(start, rows).map_err(refused)?;
     let batches = Ysb::new(options).map_err(refused)?.batches(range, batch_rows).map_err(refused)?;
     Ok(BatchStream { schema: ysb::schema(), batches: Mutex::new(Some(Box::new(batches))) })
 }

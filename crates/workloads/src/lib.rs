@@ -14,7 +14,9 @@
 
 mod error;
 mod random;
+mod rows;
 pub mod ysb;
 mod zipf;
 
 pub use error::WorkloadError;
+pub use rows::{Batches, MAX_BATCH_ROWS, Rows, row_range};

@@ -15,6 +15,7 @@
 //! | `ip`         | 0..2^32, uniform                                                           |
 //!
 //! ```
+//! use penstock_workloads::Rows;
 //! use penstock_workloads::ysb::{Options, Ysb};
 //!
 //! let ysb = Ysb::new(Options { seed: 42, out_of_order_ms: 50, ..Options::default() })?;
@@ -37,7 +38,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 pub use campaigns::{campaign_of_ads, campaigns};
 pub use options::{MAX_OUT_OF_ORDER_MS, Options};
 
-use crate::WorkloadError;
+use crate::{Rows, WorkloadError};
 use columns::Columns;
 
 /// Ads, with ids `0..ADS`.
@@ -50,9 +51,6 @@ pub const ADS_PER_CAMPAIGN: u16 = ADS / CAMPAIGNS;
 pub const VIEW: i64 = 0;
 /// How far back a late row is moved at most.
 pub const MAX_LATE_MS: u64 = 60_000;
-/// Rows that one batch may have: a little under a gigabyte.
-pub const MAX_BATCH_ROWS: u64 = 1 << 24;
-
 /// The columns of YSB.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -68,15 +66,6 @@ pub fn schema() -> SchemaRef {
         ]))
     });
     SCHEMA.clone()
-}
-
-/// The row ids of `rows` rows from `start` on.
-///
-/// # Errors
-/// [`WorkloadError::RowsOverflow`] when there are not that many row ids.
-pub fn row_range(start: u64, rows: u64) -> Result<Range<u64>, WorkloadError> {
-    let end = start.checked_add(rows).ok_or(WorkloadError::RowsOverflow { start, rows })?;
-    Ok(start..end)
 }
 
 /// The YSB data set of one choice of options. Cheap to clone; each clone makes the same rows.
@@ -101,33 +90,15 @@ impl Ysb {
     pub fn options(&self) -> &Options {
         &self.options
     }
+}
 
-    /// The rows with these ids, as one batch. A range that ends before it starts is empty.
-    ///
-    /// # Errors
-    /// More than [`MAX_BATCH_ROWS`] rows, or rows whose event time does not fit.
-    pub fn generate(&self, rows: Range<u64>) -> Result<RecordBatch, WorkloadError> {
-        let count = rows.end.saturating_sub(rows.start);
-        if count > MAX_BATCH_ROWS {
-            let (option, least, most) = ("rows of one batch", 0, MAX_BATCH_ROWS);
-            return Err(WorkloadError::OutOfBounds { option, value: count, least, most });
-        }
-        self.options.check_times(&rows)?;
-        Ok(self.fill(rows))
+impl Rows for Ysb {
+    fn schema(&self) -> SchemaRef {
+        schema()
     }
 
-    /// The rows with these ids in batches of `batch_rows`, the last one shorter where they do not divide
-    /// evenly. Each batch is made when it is asked for.
-    ///
-    /// # Errors
-    /// `batch_rows` of 0 or above [`MAX_BATCH_ROWS`], or rows whose event time does not fit.
-    pub fn batches(&self, rows: Range<u64>, batch_rows: u64) -> Result<Batches, WorkloadError> {
-        if batch_rows == 0 || batch_rows > MAX_BATCH_ROWS {
-            let (option, least, most) = ("batch_rows", 1, MAX_BATCH_ROWS);
-            return Err(WorkloadError::OutOfBounds { option, value: batch_rows, least, most });
-        }
-        self.options.check_times(&rows)?;
-        Ok(Batches { ysb: self.clone(), rows, batch_rows })
+    fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
+        self.options.check_times(rows)
     }
 
     fn fill(&self, rows: Range<u64>) -> RecordBatch {
@@ -144,32 +115,5 @@ impl Ysb {
         ];
         RecordBatch::try_new(schema(), arrays)
             .expect("the columns have the types of the schema and one length")
-    }
-}
-
-/// The batches of a range of rows; see [`Ysb::batches`].
-#[derive(Debug, Clone)]
-pub struct Batches {
-    ysb: Ysb,
-    rows: Range<u64>,
-    batch_rows: u64,
-}
-
-impl Iterator for Batches {
-    type Item = RecordBatch;
-
-    fn next(&mut self) -> Option<RecordBatch> {
-        if self.rows.is_empty() {
-            return None;
-        }
-        let end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
-        let batch = self.ysb.fill(self.rows.start..end);
-        self.rows.start = end;
-        Some(batch)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.rows.end.saturating_sub(self.rows.start).div_ceil(self.batch_rows);
-        usize::try_from(left).map_or((usize::MAX, None), |left| (left, Some(left)))
     }
 }

@@ -4,11 +4,10 @@
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMillisecondType};
-use penstock_workloads::WorkloadError;
 use penstock_workloads::ysb::{
-    ADS, CAMPAIGNS, MAX_BATCH_ROWS, MAX_OUT_OF_ORDER_MS, Options, VIEW, Ysb, campaign_of_ads, campaigns,
-    row_range, schema,
+    ADS, CAMPAIGNS, MAX_OUT_OF_ORDER_MS, Options, VIEW, Ysb, campaign_of_ads, campaigns, schema,
 };
+use penstock_workloads::{MAX_BATCH_ROWS, Rows, WorkloadError, row_range};
 use proptest::prelude::*;
 
 const ROWS: u64 = 200_000;

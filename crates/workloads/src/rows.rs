@@ -1,0 +1,93 @@
+//! Rows by number: what every workload gives, a range of them at a time.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use crate::WorkloadError;
+
+/// Rows that one batch may have.
+pub const MAX_BATCH_ROWS: u64 = 1 << 24;
+
+/// The row ids of `rows` rows from `start` on.
+///
+/// # Errors
+/// [`WorkloadError::RowsOverflow`] when there are not that many row ids.
+pub fn row_range(start: u64, rows: u64) -> Result<Range<u64>, WorkloadError> {
+    let end = start.checked_add(rows).ok_or(WorkloadError::RowsOverflow { start, rows })?;
+    Ok(start..end)
+}
+
+/// An endless table: a row is a pure function of its number (W1).
+pub trait Rows: Send + Sync {
+    /// Its columns.
+    fn schema(&self) -> SchemaRef;
+
+    /// Refuses rows that there are not.
+    ///
+    /// # Errors
+    /// Rows that a column has no value for.
+    fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError>;
+
+    /// The rows with these ids, which were checked.
+    fn fill(&self, rows: Range<u64>) -> RecordBatch;
+
+    /// The rows with these ids, as one batch. A range that ends before it starts is empty.
+    ///
+    /// # Errors
+    /// More than [`MAX_BATCH_ROWS`] rows, or rows that there are not.
+    fn generate(&self, rows: Range<u64>) -> Result<RecordBatch, WorkloadError> {
+        let count = rows.end.saturating_sub(rows.start);
+        if count > MAX_BATCH_ROWS {
+            let (option, least, most) = ("rows of one batch", 0, MAX_BATCH_ROWS);
+            return Err(WorkloadError::OutOfBounds { option, value: count, least, most });
+        }
+        self.check_rows(&rows)?;
+        Ok(self.fill(rows))
+    }
+
+    /// The rows with these ids in batches of `batch_rows`, the last one shorter where they do not divide
+    /// evenly. Each batch is made when it is asked for.
+    ///
+    /// # Errors
+    /// `batch_rows` of 0 or above [`MAX_BATCH_ROWS`], or rows that there are not.
+    fn batches(&self, rows: Range<u64>, batch_rows: u64) -> Result<Batches<Self>, WorkloadError>
+    where
+        Self: Clone,
+    {
+        if batch_rows == 0 || batch_rows > MAX_BATCH_ROWS {
+            let (option, least, most) = ("batch_rows", 1, MAX_BATCH_ROWS);
+            return Err(WorkloadError::OutOfBounds { option, value: batch_rows, least, most });
+        }
+        self.check_rows(&rows)?;
+        Ok(Batches { of: self.clone(), rows, batch_rows })
+    }
+}
+
+/// The batches of a range of rows; see [`Rows::batches`].
+#[derive(Debug, Clone)]
+pub struct Batches<R> {
+    of: R,
+    rows: Range<u64>,
+    batch_rows: u64,
+}
+
+impl<R: Rows> Iterator for Batches<R> {
+    type Item = RecordBatch;
+
+    fn next(&mut self) -> Option<RecordBatch> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        let end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
+        let batch = self.of.fill(self.rows.start..end);
+        self.rows.start = end;
+        Some(batch)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.rows.end.saturating_sub(self.rows.start).div_ceil(self.batch_rows);
+        usize::try_from(left).map_or((usize::MAX, None), |left| (left, Some(left)))
+    }
+}
