@@ -5,7 +5,7 @@
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use penstock_expr::{BinaryOp, Expr, Expression, Function, Literal, Scope, compile, read_type};
+use penstock_expr::{BinaryOp, Expr, Expression, Function, Literal, Scope, UnaryOp, compile, read_type};
 use penstock_memory::view::make_view;
 use penstock_memory::{ColumnBuf, Physical, Run};
 use penstock_types::PlanError;
@@ -39,6 +39,9 @@ fn cases() -> Result<Vec<(&'static str, Expr)>, PlanError> {
     let both = col("a")
         .binary(BinaryOp::Greater, int(0))?
         .binary(BinaryOp::And, col("f").binary(BinaryOp::Less, Expr::literal(Literal::Float(50.0)))?)?;
+    let both_or_null = col("n")
+        .binary(BinaryOp::Greater, int(0))?
+        .binary(BinaryOp::And, col("f").binary(BinaryOp::Less, Expr::literal(Literal::Float(50.0)))?)?;
     Ok(vec![
         ("a + b", col("a").binary(BinaryOp::Add, col("b"))?),
         ("a + 1", col("a").binary(BinaryOp::Add, int(1))?),
@@ -47,7 +50,10 @@ fn cases() -> Result<Vec<(&'static str, Expr)>, PlanError> {
         ("a % 7", col("a").binary(BinaryOp::Modulo, int(7))?),
         ("f * f", col("f").binary(BinaryOp::Multiply, col("f"))?),
         ("a > b", col("a").binary(BinaryOp::Greater, col("b"))?),
+        ("a > 300", col("a").binary(BinaryOp::Greater, int(300))?),
         ("(a > 0) & (f < 50)", both),
+        ("(n > 0) & (f < 50), with nulls", both_or_null),
+        ("n is null", col("n").unary(UnaryOp::IsNull)?),
         ("n + 1 with nulls", col("n").binary(BinaryOp::Add, int(1))?),
         ("a as int32", cast(col("a"), "int32")?),
         ("f as int64", cast(col("f"), "int64")?),
@@ -64,6 +70,9 @@ fn cases() -> Result<Vec<(&'static str, Expr)>, PlanError> {
         ("lower", call(Function::Lower, &[col("s")])?),
         ("contains", call(Function::Contains, &[col("s"), text("ob")])?),
         ("starts_with", call(Function::StartsWith, &[col("s"), text("Pen")])?),
+        ("starts_with a longer one", call(Function::StartsWith, &[col("s"), text("a turbine")])?),
+        ("ends_with", call(Function::EndsWith, &[col("s"), text("ve")])?),
+        ("s == Penstock", col("s").binary(BinaryOp::Equal, text("Penstock"))?),
         ("year", call(Function::Year, &[col("t")])?),
         ("hour", call(Function::Hour, &[col("t")])?),
         ("hour in Berlin", call(Function::Hour, &[col("z")])?),

@@ -1,13 +1,14 @@
 //! Arithmetic kernels.
 //!
 //! Integers are checked. The loop computes wrapped results and gathers one flag; only when the flag
-//! is up does a second pass look for rows that count and really failed (`failure`).
+//! is up does a second pass look for rows that count and really failed (`failure`). For sums and differences
+//! the flag is the sign bit of a number, so that the loop takes several rows at a time.
 //! `//` and `%` floor, as in Python: the remainder has the sign of the divisor.
 
 use penstock_memory::Native;
 
 use crate::expr::BinaryOp;
-use crate::operand::{Operand, any_row, zip};
+use crate::operand::{Operand, zip};
 use crate::reciprocal::Reciprocal;
 
 /// Largest magnitude of a decimal of 38 digits, plus one.
@@ -17,6 +18,10 @@ const DECIMAL_LIMIT: i128 = 10_i128.pow(38);
 pub trait Number: Native {
     /// `left op right`, and whether it went wrong. The value is unspecified when it did.
     fn apply<const OP: u8>(left: Self, right: Self) -> (Self, bool);
+    /// `left op right`, for a sum or a difference, and `flags` with the upper bit set in addition when it went wrong.
+    fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self);
+    /// Whether the upper bit of `flags` is set.
+    fn is_raised(flags: Self) -> bool;
     /// Whether `value` is the zero that integers cannot be divided by.
     fn is_forbidden_divisor(value: Self) -> bool;
     /// `left // divisor`, or the rest of it, where that is quicker for one divisor than for many, and cannot fail.
@@ -39,15 +44,8 @@ macro_rules! signed {
             #[inline(always)]
             fn apply<const OP: u8>(left: Self, right: Self) -> (Self, bool) {
                 match OP {
-                    // By signs rather than by the flag of the processor, of which there is one for many rows.
-                    ADD => {
-                        let value = left.wrapping_add(right);
-                        (value, (left ^ value) & (right ^ value) < 0)
-                    }
-                    SUBTRACT => {
-                        let value = left.wrapping_sub(right);
-                        (value, (left ^ right) & (left ^ value) < 0)
-                    }
+                    ADD => left.overflowing_add(right),
+                    SUBTRACT => left.overflowing_sub(right),
                     MULTIPLY => left.overflowing_mul(right),
                     FLOOR_DIVIDE => {
                         if right == 0 { return (0, true); }
@@ -63,6 +61,18 @@ macro_rules! signed {
                     _ => unreachable!("integers are divided as floats"),
                 }
             }
+            #[inline(always)]
+            fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self) {
+                // By signs rather than by the flag of the processor, of which there is one for many rows.
+                if OP == ADD {
+                    let value = left.wrapping_add(right);
+                    (value, flags | ((left ^ value) & (right ^ value)))
+                } else {
+                    let value = left.wrapping_sub(right);
+                    (value, flags | ((left ^ right) & (left ^ value)))
+                }
+            }
+            fn is_raised(flags: Self) -> bool { flags < 0 }
             fn is_forbidden_divisor(value: Self) -> bool { value == 0 }
         }
     )*};
@@ -93,6 +103,18 @@ macro_rules! unsigned {
                     _ => unreachable!("integers are divided as floats"),
                 }
             }
+            #[inline(always)]
+            fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self) {
+                // What is carried out of the upper bit, or borrowed for it.
+                if OP == ADD {
+                    let value = left.wrapping_add(right);
+                    (value, flags | (left & right) | ((left | right) & !value))
+                } else {
+                    let value = left.wrapping_sub(right);
+                    (value, flags | (!left & right) | ((!left | right) & value))
+                }
+            }
+            fn is_raised(flags: Self) -> bool { flags >> (Self::BITS - 1) == 1 }
             fn is_forbidden_divisor(value: Self) -> bool { value == 0 }
         }
     )*};
@@ -132,6 +154,11 @@ macro_rules! float {
                 };
                 (value, false)
             }
+            #[inline(always)]
+            fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self) {
+                (Self::apply::<OP>(left, right).0, flags)
+            }
+            fn is_raised(_flags: Self) -> bool { false }
             fn is_forbidden_divisor(_value: Self) -> bool { false }
         }
     )*};
@@ -148,6 +175,14 @@ impl Number for i128 {
             _ => unreachable!("decimals are divided as floats"),
         };
         (value, overflow || value.unsigned_abs() >= DECIMAL_LIMIT as u128)
+    }
+    #[inline(always)]
+    fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self) {
+        let (value, wrong) = Self::apply::<OP>(left, right);
+        (value, if wrong { -1 } else { flags })
+    }
+    fn is_raised(flags: Self) -> bool {
+        flags < 0
     }
     fn is_forbidden_divisor(_value: Self) -> bool {
         false
@@ -166,9 +201,13 @@ fn compute<T: Number, const OP: u8>(
         return false;
     }
     if OP == ADD || OP == SUBTRACT {
-        // Two loops that take several rows at a time are quicker than one that takes one.
-        zip(left, right, rows, out, |left, right| T::apply::<OP>(left, right).0);
-        return any_row(left, right, rows, |left, right| T::apply::<OP>(left, right).1);
+        let mut flags = T::default();
+        zip(left, right, rows, out, |left, right| {
+            let (value, raised) = T::flagged::<OP>(left, right, flags);
+            flags = raised;
+            value
+        });
+        return T::is_raised(flags);
     }
     let mut failed = false;
     zip(left, right, rows, out, |left, right| {
@@ -247,6 +286,33 @@ mod tests {
         assert!(f64::apply::<MODULO>(1.0, 0.0).0.is_nan());
     }
 
+    /// Pairs of any values in columns of every length around whole strides.
+    fn pairs<T: Arbitrary>() -> impl Strategy<Value = Vec<(T, T)>> {
+        let len = prop_oneof![Just(0_usize), Just(1), Just(2), Just(63), Just(64), Just(65)];
+        len.prop_flat_map(|len| prop::collection::vec(any::<(T, T)>(), len))
+    }
+
+    /// Adds and subtracts columns, from `skipped` on, and a column and its first value. `results` are those of a row.
+    fn check<T: Number>(pairs: &[(T, T)], skipped: usize, results: impl Fn(T, T) -> [Option<T>; 2]) {
+        let pairs = &pairs[skipped.min(pairs.len())..];
+        let (left, right): (Vec<T>, Vec<T>) = pairs.iter().copied().unzip();
+        let (a, b) = (Operand::Rows(&left[..]), Operand::Rows(&right[..]));
+        let one = Operand::Same(left.first().copied().unwrap_or_default());
+        for (a, b) in [(a, b), (a, one), (one, b)] {
+            for (number, op) in [BinaryOp::Add, BinaryOp::Subtract].into_iter().enumerate() {
+                let mut out = Vec::new();
+                let failed = arithmetic(op, a, b, left.len(), &mut out);
+                let expected: Vec<Option<T>> =
+                    (0..left.len()).map(|row| results(a.at(row), b.at(row))[number]).collect();
+                assert_eq!(failed, expected.contains(&None), "{} of {left:?} and {right:?}", op.symbol());
+                assert_eq!(out.len(), expected.len());
+                for (given, expected) in out.iter().zip(&expected) {
+                    assert!(expected.is_none_or(|expected| expected == *given), "{given:?} for {expected:?}");
+                }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn checked_against_wide_integers(left: i8, right: i8) {
@@ -260,6 +326,29 @@ mod tests {
                 prop_assert_eq!(given(i8::apply::<FLOOR_DIVIDE>(left, right)), fits(floor));
                 prop_assert_eq!(given(i8::apply::<MODULO>(left, right)), fits(wide_left - floor * wide_right));
             }
+        }
+
+        #[test]
+        fn sums_and_differences_are_those_of_single_rows(
+            bytes in pairs::<i8>(), unsigned in pairs::<u16>(), wide in pairs::<i64>(), largest in pairs::<u64>(),
+            decimals in pairs::<i128>(), floats in pairs::<f64>(), skipped in 0..70_usize,
+        ) {
+            check(&bytes, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
+            check(&unsigned, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
+            check(&wide, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
+            // Small ones as well, whose sums are seldom too large.
+            let small: Vec<_> = wide.iter().map(|(left, right)| (left >> 2, right >> 2)).collect();
+            check(&small, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
+            check(&largest, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
+            let small: Vec<_> = largest.iter().map(|(left, right)| (left >> 1 | 1 << 63, right >> 1)).collect();
+            check(&small, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
+            let decimals: Vec<_> =
+                decimals.iter().map(|(left, right)| (left % DECIMAL_LIMIT, right % DECIMAL_LIMIT)).collect();
+            let fits = |value: Option<i128>| value.filter(|value| value.unsigned_abs() < DECIMAL_LIMIT as u128);
+            check(&decimals, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)].map(fits));
+            let floats: Vec<_> =
+                floats.into_iter().filter(|(left, right)| (left + right - left + right).is_finite()).collect();
+            check(&floats, skipped, |left, right| [Some(left + right), Some(left - right)]);
         }
 
         #[test]

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use penstock_memory::{Native, Payloads, view};
 
 use crate::expr::BinaryOp;
-use crate::operand::{Operand, zip};
+use crate::operand::{Operand, ask, ask_each};
 
 /// A type with the engine's order.
 pub trait Ordered: Native {
@@ -28,7 +28,40 @@ macro_rules! ordered {
         }
     )*};
 }
-ordered!(i8, i16, i32, i64, u8, u16, u32, u64, i128);
+ordered!(i8, i16, i32, u8, u16, u32, i128);
+
+/// Whether the processor, as far as the compiler knows, has an instruction that compares several wide integers. The
+/// least x86-64 has none, where the sign of a difference is quicker than what the compiler makes of a comparison.
+pub(crate) const COMPARES_WIDE: bool = cfg!(not(target_arch = "x86_64")) || cfg!(target_feature = "sse4.2");
+
+impl Ordered for i64 {
+    #[inline(always)]
+    fn same(left: Self, right: Self) -> bool {
+        left == right
+    }
+    #[inline(always)]
+    fn before(left: Self, right: Self) -> bool {
+        if COMPARES_WIDE {
+            return left < right;
+        }
+        // By the signs where they differ, otherwise by the difference, which is then no larger than the values.
+        ((left & !right) | (!(left ^ right) & left.wrapping_sub(right))) < 0
+    }
+}
+
+impl Ordered for u64 {
+    #[inline(always)]
+    fn same(left: Self, right: Self) -> bool {
+        left == right
+    }
+    #[inline(always)]
+    fn before(left: Self, right: Self) -> bool {
+        if COMPARES_WIDE {
+            return left < right;
+        }
+        ((!left & right) | (!(left ^ right) & left.wrapping_sub(right))) >> 63 == 1
+    }
+}
 
 macro_rules! ordered_float {
     ($($type:ty),*) => {$(
@@ -36,7 +69,12 @@ macro_rules! ordered_float {
             #[inline(always)]
             fn same(left: Self, right: Self) -> bool { (left == right) | (left.is_nan() & right.is_nan()) }
             #[inline(always)]
-            fn before(left: Self, right: Self) -> bool { (left < right) | (right.is_nan() & !left.is_nan()) }
+            fn before(left: Self, right: Self) -> bool {
+                // NaN is on neither side of `<=`, so a right one is never found to be at or below the left.
+                #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "an unordered pair is meant to be true here")]
+                let not_behind = !(right <= left);
+                not_behind & !left.is_nan()
+            }
         }
     )*};
 }
@@ -51,14 +89,12 @@ pub(crate) fn compare<T: Ordered>(
     out: &mut Vec<u8>,
 ) {
     match op {
-        BinaryOp::Equal => zip(left, right, rows, out, |left, right| u8::from(T::same(left, right))),
-        BinaryOp::NotEqual => zip(left, right, rows, out, |left, right| u8::from(!T::same(left, right))),
-        BinaryOp::Less => zip(left, right, rows, out, |left, right| u8::from(T::before(left, right))),
-        BinaryOp::LessEqual => zip(left, right, rows, out, |left, right| u8::from(!T::before(right, left))),
-        BinaryOp::Greater => zip(left, right, rows, out, |left, right| u8::from(T::before(right, left))),
-        BinaryOp::GreaterEqual => {
-            zip(left, right, rows, out, |left, right| u8::from(!T::before(left, right)))
-        }
+        BinaryOp::Equal => ask(left, right, rows, out, T::same),
+        BinaryOp::NotEqual => ask(left, right, rows, out, |left, right| !T::same(left, right)),
+        BinaryOp::Less => ask(left, right, rows, out, T::before),
+        BinaryOp::LessEqual => ask(left, right, rows, out, |left, right| !T::before(right, left)),
+        BinaryOp::Greater => ask(left, right, rows, out, |left, right| T::before(right, left)),
+        BinaryOp::GreaterEqual => ask(left, right, rows, out, |left, right| !T::before(left, right)),
         _ => unreachable!("the compiler sends arithmetic and logic to their own kernels"),
     }
 }
@@ -75,6 +111,13 @@ pub(crate) fn compare_views(
     let holds: fn(Ordering) -> bool = match op {
         BinaryOp::Equal | BinaryOp::NotEqual => {
             let wanted = op == BinaryOp::Equal;
+            if let (Operand::Rows(views), Operand::Same(constant)) = (left, right)
+                && view::view_len(constant) <= view::INLINE_BYTES
+            {
+                // A short text is its view, so nothing is followed.
+                ask_each(views, out, |view| (view == constant) == wanted);
+                return;
+            }
             out.extend((0..rows).map(|row| {
                 // A view under a null points nowhere (C2), so it is not followed.
                 let valid = valid.is_none_or(|mask| mask[row] != 0);
@@ -99,6 +142,98 @@ pub(crate) fn compare_views(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    type Holds = fn(Ordering) -> bool;
+
+    const OPERATORS: [(BinaryOp, Holds); 6] = [
+        (BinaryOp::Equal, Ordering::is_eq),
+        (BinaryOp::NotEqual, Ordering::is_ne),
+        (BinaryOp::Less, Ordering::is_lt),
+        (BinaryOp::LessEqual, Ordering::is_le),
+        (BinaryOp::Greater, Ordering::is_gt),
+        (BinaryOp::GreaterEqual, Ordering::is_ge),
+    ];
+
+    /// Compares columns of the values, from `skipped` on, with each other and with the first value.
+    fn check<T: Ordered>(pairs: &[(T, T)], skipped: usize, order: impl Fn(T, T) -> Ordering) {
+        let (left, right): (Vec<T>, Vec<T>) = pairs.iter().copied().unzip();
+        let (left, right) = (&left[skipped.min(left.len())..], &right[skipped.min(right.len())..]);
+        let one = pairs.first().map_or(T::default(), |pair| pair.0);
+        let (left_rows, right_rows, same) = (Operand::Rows(left), Operand::Rows(right), Operand::Same(one));
+        for (op, holds) in OPERATORS {
+            for (a, b) in [(left_rows, right_rows), (left_rows, same), (same, right_rows), (same, same)] {
+                let mut out = Vec::new();
+                compare(op, a, b, left.len(), &mut out);
+                let expected: Vec<u8> =
+                    (0..left.len()).map(|row| u8::from(holds(order(a.at(row), b.at(row))))).collect();
+                assert_eq!(out, expected, "{} of {left:?} and {right:?}", op.symbol());
+            }
+        }
+    }
+
+    /// Pairs of values in columns of every length around those that are compared together.
+    fn pairs<T: Copy + std::fmt::Debug>(
+        value: impl Strategy<Value = T> + Clone,
+    ) -> impl Strategy<Value = Vec<(T, T)>> {
+        let len =
+            prop_oneof![Just(0_usize), Just(1), Just(15), Just(16), Just(17), Just(63), Just(64), Just(65)];
+        let pair = prop_oneof![2 => (value.clone(), value.clone()), 1 => value.prop_map(|one| (one, one))];
+        len.prop_flat_map(move |len| prop::collection::vec(pair.clone(), len))
+    }
+
+    proptest! {
+        #[test]
+        fn integers_compare_as_rust_has_it(
+            wide in pairs(prop_oneof![any::<i64>(), -2..2_i64, Just(i64::MIN), Just(i64::MAX)]),
+            unsigned in pairs(prop_oneof![any::<u64>(), 0..2_u64, Just(u64::MAX), Just(1 << 63)]),
+            narrow in pairs(any::<i8>()),
+            skipped in 0..20_usize,
+        ) {
+            check(&wide, skipped, |left, right| left.cmp(&right));
+            check(&unsigned, skipped, |left, right| left.cmp(&right));
+            check(&narrow, skipped, |left, right| left.cmp(&right));
+        }
+
+        #[test]
+        fn floats_compare_by_their_one_order(
+            values in pairs(prop_oneof![
+                any::<f64>(), Just(f64::NAN), Just(-f64::NAN), Just(0.0), Just(-0.0), Just(f64::INFINITY),
+            ]),
+            skipped in 0..20_usize,
+        ) {
+            let order = |left: f64, right: f64| {
+                left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+            };
+            check(&values, skipped, order);
+            let narrow: Vec<(f32, f32)> =
+                values.iter().map(|&(left, right)| (left as f32, right as f32)).collect();
+            check(&narrow, skipped, |left, right| order(left.into(), right.into()));
+        }
+
+        #[test]
+        fn texts_compare_with_a_constant(
+            texts in prop::collection::vec(("[ab]{0,14}", any::<bool>()), 0..70),
+            constant in prop_oneof!["[ab]{0,14}", Just("b".repeat(13))],
+        ) {
+            let mut column = penstock_memory::ColumnBuf::new(penstock_memory::Physical::View);
+            let mut into = crate::text::Texts::new(&mut column);
+            into.push(constant.as_bytes());
+            texts.iter().for_each(|(text, same)| { into.push(if *same { &constant } else { text }.as_bytes()); });
+            into.finish();
+            let (views, payloads) = column.as_column().views();
+            for (op, holds) in OPERATORS {
+                let mut out = Vec::new();
+                let sides = ((Operand::Rows(&views[1..]), payloads), (Operand::Same(views[0]), payloads));
+                compare_views(op, sides.0, sides.1, None, texts.len(), &mut out);
+                let expected: Vec<u8> = texts
+                    .iter()
+                    .map(|(text, same)| u8::from(holds(if *same { &constant } else { text }.cmp(&constant))))
+                    .collect();
+                prop_assert_eq!(out, expected);
+            }
+        }
+    }
 
     #[test]
     fn one_order_for_floats() {

@@ -11,10 +11,10 @@ use crate::expr::BinaryOp;
 use crate::failure::{Failures, Rejected};
 use crate::logic::logic;
 use crate::map::Map;
+use crate::matching::matches;
 use crate::node::{Given, Label, Node};
 use crate::operand::with_number;
 use crate::scaled::{self, Scale, UNSCALED};
-use crate::strings::matches;
 use crate::value::{Value, column_of, joined_mask, one_row};
 
 /// Computes columns over one run; scratch goes round between steps.
@@ -65,9 +65,8 @@ impl<'a> Evaluator<'a, '_> {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(Physical::U8, left, right, |evaluator, left, right, out| {
                     let rows = evaluator.rows();
-                    Self::join_masks(left, right, out);
                     if *on == Physical::View {
-                        let mask = out.mask().map(<[u8]>::to_vec);
+                        let mask = joined_mask(left, right);
                         compare_views(*op, left.views(), right.views(), mask.as_deref(), rows, out.refill());
                     } else if *scale != UNSCALED {
                         compare_scaled(*op, *on, left, right, *scale, rows, out);
@@ -101,13 +100,13 @@ impl<'a> Evaluator<'a, '_> {
             }
             Node::IsNull { input, wanted } => {
                 let input = self.eval(input)?;
-                let rows = self.rows();
+                let (rows, wanted) = (self.rows(), *wanted);
                 let mut out = self.take(Physical::U8);
                 let values = out.refill::<u8>();
                 match (&input, input.valid()) {
-                    (Value::Null, _) => values.resize(rows, *wanted),
+                    (Value::Null, _) => values.resize(rows, wanted),
                     (_, None) => values.resize(rows, 1 - wanted),
-                    (_, Some(mask)) => values.extend(mask.iter().map(|valid| valid ^ wanted)),
+                    (_, Some(mask)) => values.extend(mask.iter().map(move |valid| valid ^ wanted)),
                 }
                 self.give(input);
                 Ok(Value::Owned(out))

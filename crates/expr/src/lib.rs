@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+mod bits;
 mod blend;
 mod calendar;
 mod cast_type;
@@ -29,6 +30,7 @@ pub mod function;
 pub mod literal;
 pub mod logic;
 mod map;
+mod matching;
 mod node;
 mod operand;
 mod parse;

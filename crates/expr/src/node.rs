@@ -7,8 +7,8 @@ use penstock_memory::{ColumnBuf, Physical, SlotId};
 
 use crate::expr::BinaryOp;
 use crate::map::Map;
+use crate::matching::Match;
 use crate::scaled::Scale;
-use crate::strings::Match;
 
 /// What an error names: the part of the expression, and the type it computes in.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! An operand of a kernel: a value per row, or one value for all rows.
 
+use crate::bits::ASKED;
+
 /// What a kernel reads on one side.
 #[derive(Clone, Copy)]
 pub enum Operand<'a, T> {
@@ -39,26 +41,45 @@ pub fn zip<T: Copy, U>(
     }
 }
 
-/// Whether `f` of both sides holds for some row.
+/// Fills `out` with the answers of both sides: 1 where `f` holds.
 #[inline]
-pub fn any_row<T: Copy>(
+pub fn ask<T: Copy>(
     left: Operand<'_, T>,
     right: Operand<'_, T>,
     rows: usize,
+    out: &mut Vec<u8>,
     f: impl Fn(T, T) -> bool,
-) -> bool {
-    // Without a way out, so that the compiler can vectorise it.
+) {
     match (left, right) {
         (Operand::Rows(left), Operand::Rows(right)) => {
-            left.iter().zip(right).fold(false, |any, (&left, &right)| any | f(left, right))
+            out.resize(left.len(), 0);
+            let (left, left_rest) = left.as_chunks::<ASKED>();
+            let (right, right_rest) = right.as_chunks::<ASKED>();
+            let (out, out_rest) = out.as_chunks_mut::<ASKED>();
+            for ((out, left), right) in out.iter_mut().zip(left).zip(right) {
+                *out = std::array::from_fn(|row| u8::from(f(left[row], right[row])));
+            }
+            for ((out, &left), &right) in out_rest.iter_mut().zip(left_rest).zip(right_rest) {
+                *out = u8::from(f(left, right));
+            }
         }
-        (Operand::Rows(left), Operand::Same(right)) => {
-            left.iter().fold(false, |any, &left| any | f(left, right))
-        }
-        (Operand::Same(left), Operand::Rows(right)) => {
-            right.iter().fold(false, |any, &right| any | f(left, right))
-        }
-        (Operand::Same(left), Operand::Same(right)) => rows > 0 && f(left, right),
+        (Operand::Rows(left), Operand::Same(right)) => ask_each(left, out, |left| f(left, right)),
+        (Operand::Same(left), Operand::Rows(right)) => ask_each(right, out, |right| f(left, right)),
+        (Operand::Same(left), Operand::Same(right)) => out.resize(rows, u8::from(f(left, right))),
+    }
+}
+
+/// Fills `out` with the answers of one side: 1 where `f` holds.
+#[inline]
+pub fn ask_each<T: Copy>(values: &[T], out: &mut Vec<u8>, f: impl Fn(T) -> bool) {
+    out.resize(values.len(), 0);
+    let (values, values_rest) = values.as_chunks::<ASKED>();
+    let (out, out_rest) = out.as_chunks_mut::<ASKED>();
+    for (out, values) in out.iter_mut().zip(values) {
+        *out = std::array::from_fn(|row| u8::from(f(values[row])));
+    }
+    for (out, &value) in out_rest.iter_mut().zip(values_rest) {
+        *out = u8::from(f(value));
     }
 }
 

@@ -58,8 +58,14 @@ pub(crate) fn round_float(values: Values<'_>, rounding: Rounding, out: &mut Colu
 pub(crate) fn abs(values: Values<'_>, wanted: Option<&[u8]>, out: &mut ColumnBuf) -> bool {
     macro_rules! whole {
         ($type:ident, $values:expr) => {{
-            out.refill::<$type>().extend($values.iter().map(|value| value.wrapping_abs()));
-            any_wanted($values, wanted, |value| value == $type::MIN)
+            // The least integer stays below zero, so that one sign bit tells whether there is one.
+            let mut signs = 0;
+            out.refill::<$type>().extend($values.iter().map(|value| {
+                let size = value.wrapping_abs();
+                signs |= size;
+                size
+            }));
+            signs < 0 && any_wanted($values, wanted, |value| value == $type::MIN)
         }};
     }
     match values {
@@ -122,6 +128,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn only_the_least_integer_has_no_magnitude(
+            values in prop::collection::vec((prop_oneof![4 => any::<i64>(), 1 => Just(i64::MIN)], any::<bool>()), 0..70),
+            all in any::<bool>(),
+        ) {
+            let (numbers, wanted): (Vec<i64>, Vec<bool>) = values.into_iter().unzip();
+            let mask: Vec<u8> = wanted.iter().map(|&wanted| u8::from(wanted)).collect();
+            let mut out = ColumnBuf::new(penstock_memory::Physical::I64);
+            let failed = abs(Values::I64(&numbers), (!all).then_some(&mask), &mut out);
+            let counts = |row: usize| all || wanted[row];
+            prop_assert_eq!(failed, (0..numbers.len()).any(|row| counts(row) && numbers[row] == i64::MIN));
+            let sizes: Vec<i64> = numbers.iter().map(|number| number.wrapping_abs()).collect();
+            prop_assert_eq!(out.as_column().fixed::<i64>(), sizes);
+        }
+
         #[test]
         fn rounds_as_the_standard_library_does(value in prop_oneof![any::<f64>(), -1e6..1e6_f64]) {
             check(value);

@@ -6,6 +6,7 @@
 use penstock_memory::{Column, ColumnBuf, Physical, Run};
 use penstock_types::ComputeError;
 
+use crate::bits::{select_ones, select_where};
 use crate::comparison::Ordered;
 use crate::compile::Expression;
 use crate::expr::BinaryOp;
@@ -13,26 +14,6 @@ use crate::failure::Rejected;
 use crate::node::Node;
 use crate::operand::with_number;
 use crate::scaled::UNSCALED;
-
-/// Rows that are looked at together; a power of two.
-const STRIDE: usize = 64;
-
-/// Appends the numbers of the rows for which `holds` is true, without a branch per row.
-#[inline]
-fn select_where<T: Copy>(values: &[T], rows: &mut Vec<u32>, holds: impl Fn(T) -> bool) {
-    let mut start = 0;
-    for stride in values.chunks(STRIDE) {
-        // Every row number is written, and the place moves on only past those that are kept.
-        let mut kept = [0_u32; STRIDE];
-        let mut count = 0;
-        for (row, &value) in (start..).zip(stride) {
-            kept[count % STRIDE] = row;
-            count += usize::from(holds(value));
-        }
-        rows.extend_from_slice(&kept[..count]);
-        start += STRIDE as u32;
-    }
-}
 
 fn select_compared<T: Ordered>(op: BinaryOp, values: &[T], constant: T, rows: &mut Vec<u32>) {
     match op {
@@ -48,10 +29,10 @@ fn select_compared<T: Ordered>(op: BinaryOp, values: &[T], constant: T, rows: &m
 fn select_true(column: Column<'_>, rows: &mut Vec<u32>) {
     let holds = column.fixed::<u8>();
     match column.valid {
-        None => select_where(holds, rows, |holds| holds != 0),
+        None => select_ones(holds, rows),
         Some(valid) => {
             let known: Vec<u8> = holds.iter().zip(valid).map(|(holds, valid)| holds & valid).collect();
-            select_where(&known, rows, |holds| holds != 0);
+            select_ones(&known, rows);
         }
     }
 }
@@ -118,6 +99,24 @@ mod tests {
                     (0..values.len() as u32).filter(|&row| holds(&values[row as usize], &constant)).collect();
                 prop_assert_eq!(rows, expected);
             }
+        }
+
+        #[test]
+        fn selects_what_is_known_and_true(
+            values in prop::collection::vec(any::<Option<bool>>(), 0..200),
+            masked in any::<bool>(),
+        ) {
+            let mut column = ColumnBuf::new(Physical::U8);
+            // What stands under a null must not matter (C2).
+            column.refill::<u8>().extend(values.iter().map(|value| u8::from(value.unwrap_or(true))));
+            if masked {
+                column.refill_mask().extend(values.iter().map(|value| u8::from(value.is_some())));
+            }
+            let mut rows = Vec::new();
+            select_true(column.as_column(), &mut rows);
+            let holds = |row: &u32| values[*row as usize].unwrap_or(!masked);
+            let expected: Vec<u32> = (0..values.len() as u32).filter(holds).collect();
+            prop_assert_eq!(rows, expected);
         }
     }
 }

@@ -3,29 +3,53 @@
 //! Short texts stand in their views, where their bytes are counted and changed without being looked for elsewhere.
 //! Letters beyond ASCII follow the Unicode tables of Rust, as `str.lower` and `str.upper` of Python follow theirs.
 
-use memchr::memmem;
 use penstock_memory::view::{INLINE_BYTES, view_len, with_bytes};
-use penstock_memory::{Column, ColumnBuf, Payloads};
+use penstock_memory::{Column, ColumnBuf};
 
-use crate::operand::Operand;
+use crate::bits::select_where;
 use crate::text::Texts;
-
-/// Whether a text holds another, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Match {
-    Contains,
-    StartsWith,
-    EndsWith,
-}
 
 /// A byte in each place of a view where a short text has its bytes.
 const fn in_text(byte: u8) -> u128 {
     u128::from_le_bytes([0, 0, 0, 0, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte])
 }
 
-/// Characters of UTF-8: all bytes but those that continue one.
+/// One in each byte of a word.
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+/// Bytes that are looked at together in long texts: as many as a byte can count.
+const PIECE: usize = 128;
+
+/// How many bytes of `word` continue a character: those with the upper bit set and the next one clear.
+#[inline(always)]
+fn continued(word: u64) -> u64 {
+    (word & !(word << 1)) >> 7 & ONES
+}
+
+/// The sum of the bytes of a word, if it is below 256.
+#[inline(always)]
+fn sum_of_bytes(word: u64) -> u64 {
+    word.wrapping_mul(ONES) >> 56
+}
+
+/// Characters of a UTF-8 text that does not stand in its view: all bytes but those that continue one.
+#[inline]
 fn characters(bytes: &[u8]) -> usize {
-    bytes.iter().map(|&byte| usize::from(byte & 0xC0 != 0x80)).sum()
+    if bytes.is_ascii() {
+        return bytes.len();
+    }
+    let (pieces, end) = bytes.as_chunks::<PIECE>();
+    let mut more = 0;
+    for piece in pieces {
+        more += usize::from(piece.iter().map(|&byte| u8::from(byte & 0xC0 == 0x80)).sum::<u8>());
+    }
+    let (words, rest) = end.as_chunks::<8>();
+    let sums = words.iter().fold(0, |sums, &word| sums + continued(u64::from_le_bytes(word)));
+    // The last word once more, without the bytes that were looked at before.
+    let last = match (bytes.last_chunk(), rest.len()) {
+        (Some(&last), 1..) => continued(u64::from_le_bytes(last) >> (64 - 8 * rest.len())),
+        _ => 0,
+    };
+    bytes.len() - more - sum_of_bytes(sums + last) as usize
 }
 
 /// How many characters, or bytes, each text has. Views under a null are not followed (C2).
@@ -35,18 +59,18 @@ pub(crate) fn lengths(column: Column<'_>, of_bytes: bool, out: &mut Vec<i64>) {
         out.extend(views.iter().map(|&view| view_len(view) as i64));
         return;
     }
-    out.extend(views.iter().enumerate().map(|(row, &view)| {
-        let len = view_len(view);
-        if len <= INLINE_BYTES {
-            // Bytes that continue a character have the upper bit set and the next one clear.
-            let continued = view & !(view << 1) & in_text(0x80);
-            len as i64 - i64::from(continued.count_ones())
-        } else if column.is_valid(row) {
-            with_bytes(view, payloads, characters) as i64
-        } else {
-            0
-        }
+    // All of them as if they were short, without a branch, and then those that are not.
+    out.extend(views.iter().map(|&view| {
+        let bits = view & in_text(0xFF);
+        let continued = continued(bits as u64) + continued((bits >> 64) as u64);
+        view_len(view) as i64 - sum_of_bytes(continued) as i64
     }));
+    let mut long = Vec::new();
+    select_where(views, &mut long, |view| view_len(view) > INLINE_BYTES);
+    for row in long {
+        let row = row as usize;
+        out[row] = if column.is_valid(row) { with_bytes(views[row], payloads, characters) as i64 } else { 0 };
+    }
 }
 
 /// The view of a short ASCII text with its letters from `first` on, 26 of them, in the other case.
@@ -93,48 +117,6 @@ pub(crate) fn change_case(column: Column<'_>, upper: bool, out: &mut ColumnBuf) 
     failed
 }
 
-/// 1 where a text holds the other. `valid` says where both are there.
-pub(crate) fn matches(
-    op: Match,
-    (texts, payloads): (Operand<'_, u128>, Payloads<'_>),
-    (patterns, pattern_payloads): (Operand<'_, u128>, Payloads<'_>),
-    valid: Option<&[u8]>,
-    rows: usize,
-    out: &mut Vec<u8>,
-) {
-    // A view under a null points nowhere (C2), so it is not followed.
-    let is_valid = |row: usize| valid.is_none_or(|mask| mask[row] != 0);
-    let Operand::Same(pattern) = patterns else {
-        out.extend((0..rows).map(|row| {
-            u8::from(
-                is_valid(row)
-                    && with_bytes(patterns.at(row), pattern_payloads, |pattern| {
-                        with_bytes(texts.at(row), payloads, |text| match op {
-                            Match::Contains => memmem::find(text, pattern).is_some(),
-                            Match::StartsWith => text.starts_with(pattern),
-                            Match::EndsWith => text.ends_with(pattern),
-                        })
-                    }),
-            )
-        }));
-        return;
-    };
-    let mut each = |len: usize, holds: &dyn Fn(&[u8]) -> bool| {
-        out.extend((0..rows).map(|row| {
-            let view = texts.at(row);
-            u8::from(is_valid(row) && view_len(view) >= len && with_bytes(view, payloads, holds))
-        }));
-    };
-    with_bytes(pattern, pattern_payloads, |pattern| match op {
-        Match::Contains => {
-            let finder = memmem::Finder::new(pattern);
-            each(pattern.len(), &|text| finder.find(text).is_some());
-        }
-        Match::StartsWith => each(pattern.len(), &|text| text.starts_with(pattern)),
-        Match::EndsWith => each(pattern.len(), &|text| text.ends_with(pattern)),
-    });
-}
-
 /// Whether bytes that count are no text.
 pub(crate) fn any_not_text(column: Column<'_>, wanted: Option<&[u8]>) -> bool {
     let (views, payloads) = column.views();
@@ -167,11 +149,38 @@ mod tests {
         views.iter().map(text).collect()
     }
 
+    #[test]
+    fn texts_under_a_null_are_not_followed() {
+        let mut column = column(&["é".repeat(9), "é".repeat(9)]);
+        column.mask_out(|row| row == 0);
+        let views = column.as_column().views().0.to_vec();
+        let (into, payloads) = column.refill_views();
+        into.extend([views[0] | 77 << 64, views[0]]);
+        payloads.push(arrow_buffer::Buffer::from_vec("é".repeat(9).into_bytes()).into());
+        column.refill_mask().extend([0, 1]);
+        let mut out = Vec::new();
+        lengths(column.as_column(), false, &mut out);
+        assert_eq!(out[1], 9);
+    }
+
     proptest! {
+        #[test]
+        fn characters_are_counted(texts in prop::collection::vec("[aé€\u{1F600}]{0,4}", 0..100), skipped in 0_usize..30) {
+            let text = texts.concat();
+            let begin = text.char_indices().map(|(at, _)| at).nth(skipped).unwrap_or(text.len());
+            let text = &text[begin..];
+            if text.len() >= 8 {
+                prop_assert_eq!(characters(text.as_bytes()), text.chars().count());
+            }
+            let column = column(&[text.to_owned()]);
+            let mut out = Vec::new();
+            lengths(column.as_column(), false, &mut out);
+            prop_assert_eq!(out, [text.chars().count() as i64]);
+        }
+
         #[test]
         fn texts_behave_as_rust_has_it(
             texts in prop::collection::vec(prop_oneof!["[ -~]{0,20}", "[a-zA-Zéßİς\u{1F600}@\\[`{]{0,8}", ".{0,20}"], 1..20),
-            pattern in "[a-cé]{0,3}",
         ) {
             let column = column(&texts);
             let mut lengths_out = Vec::new();
@@ -183,21 +192,6 @@ mod tests {
                 prop_assert!(!change_case(column.as_column(), upper, &mut out));
                 let changed = |text: &String| if upper { text.to_uppercase() } else { text.to_lowercase() };
                 prop_assert_eq!(read(&out), texts.iter().map(changed).collect::<Vec<_>>());
-            }
-            let patterns = self::column(&vec![pattern.clone(); texts.len()]);
-            let (views, payloads) = column.as_column().views();
-            let (pattern_views, pattern_payloads) = patterns.as_column().views();
-            for (op, holds) in [
-                (Match::Contains, texts.iter().map(|text| u8::from(text.contains(&pattern))).collect::<Vec<_>>()),
-                (Match::StartsWith, texts.iter().map(|text| u8::from(text.starts_with(&pattern))).collect()),
-                (Match::EndsWith, texts.iter().map(|text| u8::from(text.ends_with(&pattern))).collect()),
-            ] {
-                for patterns in [Operand::Rows(pattern_views), Operand::Same(pattern_views[0])] {
-                    let mut out = Vec::new();
-                    let both = ((Operand::Rows(views), payloads), (patterns, pattern_payloads));
-                    matches(op, both.0, both.1, None, texts.len(), &mut out);
-                    prop_assert_eq!(&out, &holds);
-                }
             }
         }
     }

@@ -13,8 +13,8 @@ use crate::expr::Expr;
 use crate::function::Function;
 use crate::literal::Literal;
 use crate::map::Map;
+use crate::matching::Match;
 use crate::node::Node;
-use crate::strings::Match;
 use crate::typing::{as_decimal, integer, is_float, is_string, per_day};
 
 /// `function` of `inputs`, of which there are as many as it takes.
