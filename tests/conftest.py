@@ -2,6 +2,8 @@
 
 The default profile draws the same examples in every run. `PENSTOCK_HYPOTHESIS=soak` draws many fresh ones
 and prints what reproduces a failure.
+
+The engine checks the laws of its watermarks in all tests, and in processes that inherit the environment.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+os.environ["PENSTOCK_CHECKS"] = "1"  # read when the engine is imported
 
 import penstock as ps
 from reference.sizes import SMALLER

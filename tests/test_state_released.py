@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import penstock as ps
@@ -15,10 +16,10 @@ from reference.options import ACCOUNT
 from reference.sizes import SMALLER
 from reference.watchdog import watched
 
-KEYS = 50_000 // SMALLER
-BATCH = 2_500
-NEARLY = 256 * 1024
-"""What may be left of the state, in bytes: 50,000 keys of any kind take several megabytes."""
+KEYS = 1_000_000 // SMALLER
+BATCH, SMALL_BATCH = KEYS // 20, 500
+NEARLY = 64 * 1024
+"""What may be left of the state, in bytes, however many keys there were: a million takes 35 MB or more."""
 
 SCHEMA = {"t": "int64", "k": "string", "v": "int64"}
 STREAM = ps.stream(SCHEMA, time="t", name="one")
@@ -62,26 +63,26 @@ def at_rest(query: ps.Query) -> bool:
     return idle and gone == metrics["rows_in"] + metrics["rows_copied"]
 
 
-def batch(first: int, rows: int, time: int, spread: int) -> pa.Table:
-    """Keys that nobody has seen before; their times advance by one every `spread` rows."""
-    numbers = range(first, first + rows)
-    keys = [f"a key that comes but once, number {number}" for number in numbers]
-    return pa.table({"t": [time + (n - first) // spread for n in numbers], "k": keys, "v": list(numbers)})
+def rows_of(times: np.ndarray[Any, np.dtype[np.int64]], first: int) -> pa.Table:
+    """Rows of these times, with keys that nobody has seen before."""
+    numbers = pa.array(np.arange(first, first + len(times)))
+    keys = pc.binary_join_element_wise("a key that comes but once, number", numbers.cast(pa.string()), " ")
+    return pa.table({"t": times, "k": keys, "v": numbers})
 
 
-def batches() -> Iterator[pa.Table]:
-    """Half of the keys in one window, all of them alive, and half as time goes on."""
-    half = KEYS // 2
-    for first in range(0, half, BATCH):
-        yield batch(first, BATCH, 100, spread=BATCH)
-    for first in range(half, KEYS, BATCH):
-        yield batch(first, BATCH, 1000 + first, spread=1)
+@pytest.fixture(scope="module")
+def tables() -> list[pa.Table]:
+    """Half of the keys in one window, all alive, and half as time goes on, at last by small batches."""
+    half, last = KEYS // 2, KEYS - 20 * SMALL_BATCH
+    table = rows_of(np.concatenate([np.full(half, 100), np.arange(half, KEYS) + 1000]), 0)
+    large = [table.slice(first, min(BATCH, last - first)) for first in range(0, last, BATCH)]
+    return large + [table.slice(first, SMALL_BATCH) for first in range(last, KEYS, SMALL_BATCH)]
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_keys_that_come_once_leave_nothing_behind(name: str) -> None:
+def test_keys_that_come_once_leave_nothing_behind(name: str, tables: list[pa.Table]) -> None:
     plan = PLANS[name]
-    with ps.Engine(workers=2, budget="256MiB") as engine, watched(engine, 60) as queries:
+    with ps.Engine(workers=2, budget="1GiB") as engine, watched(engine, 60) as queries:
         sources = {stream: ps.PushSource() for stream in streams_of(name)}
         query = engine.submit(plan, source=sources, sink="discard")
         queries.append(query)
@@ -99,14 +100,14 @@ def test_keys_that_come_once_leave_nothing_behind(name: str) -> None:
             most = max(most, state())
 
         start = state()
-        for table in batches():
+        for table in tables:
             push(table)
-        assert most > start + 4 * NEARLY // SMALLER, "the keys were never there"
+        assert most > start + 16 * KEYS, "the keys were never there"
         # Time goes on with a row now and then, and nothing else is alive.
         for step in range(1, 11):
-            push(batch(10**9 + step, 1, 10**6 * step, spread=1))
+            push(rows_of(np.array([10 * KEYS + 10**6 * step]), 10 * KEYS + step))
         assert soon(lambda: at_rest(query))
-        returned = soon(lambda: state() <= start + 2 * NEARLY and at_rest(query))
+        returned = soon(lambda: state() <= start + NEARLY and at_rest(query))
         assert returned, f"{state()} bytes are left of {most}, and {start} were there before"
         account: dict[str, Any] = query.metrics()
         assert account["rows_late"] == 0
@@ -117,7 +118,7 @@ def test_all_state_is_gone_when_a_query_has_ended() -> None:
     with ps.Engine(workers=2) as engine, watched(engine):
         start = engine.metrics()["memory"]["state_bytes"]
         for name, plan in PLANS.items():
-            data = {stream: batch(0, BATCH, 0, spread=1) for stream in streams_of(name)}
+            data = {stream: rows_of(np.arange(2_500), 0) for stream in streams_of(name)}
             finished = engine.submit(plan, source=data, sink="discard")
             assert finished.wait(30)
             stopped = engine.submit(plan, source={stream: ps.PushSource() for stream in data}, sink="discard")

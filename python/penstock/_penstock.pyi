@@ -23,6 +23,7 @@ __all__ = [
     "SharedSource",
     "Window",
     "__version__",
+    "checks_laws",
     "leave",
     "ysb_campaigns",
     "ysb_generate",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 __version__: str
+checks_laws: bool
 
 # Workers that one operator may take, and the strategy with the name of its setting.
 _Spreading: TypeAlias = tuple[int | None, tuple[str, str] | None]
@@ -149,7 +151,7 @@ class Outputs:
     def streams(self) -> list[str]: ...
     @property
     def has_late(self) -> bool: ...
-    def explain(self, spreading: _Spreading = (None, None)) -> str: ...
+    def explain(self, spreading: _Spreading = ...) -> str: ...
     def to_json(self) -> str: ...
     @staticmethod
     def from_json(text: str) -> Outputs: ...

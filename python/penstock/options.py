@@ -17,6 +17,10 @@ counts as not set.
 | `parallelism` | `PENSTOCK_PARALLELISM` | workers that one operator may take: "auto" or a number |
 | `strategy` | `PENSTOCK_STRATEGY` | how it is spread over them: "auto", "merge" or "exchange" |
 | | `PENSTOCK_PLATFORM` | where memory comes from: "native", or "portable" for the standard allocator |
+| | `PENSTOCK_CHECKS` | "on" or "off": whether the engine checks the laws of its watermarks |
+
+`PENSTOCK_CHECKS` is read once, when `penstock` is imported. A query that breaks a law fails. Checks take
+time, and are meant for tests.
 
 Names and sizes are the engine's affair (its errors are `PlanError` and `SizeError`); here only the Python
 types are sorted out, and what the environment says.
@@ -104,6 +108,7 @@ def read_options(
         ...     print(error)
         memory is "blocks" or "queue", not "block"; did you mean "blocks"?
     """
+    _look_at_checks()
     usual = None if usual_workers is None else ("workers", usual_workers)
     return _penstock.EngineOptions(
         workers=_setting("workers", workers, _count, _digits) or usual,
@@ -168,6 +173,13 @@ def _setting(
     variable = f"PENSTOCK_{option.upper()}"
     text = os.environ.get(variable, "").strip()
     return (variable, (read_text or read)(variable, text)) if text else None
+
+
+def _look_at_checks() -> None:
+    """The engine reads that variable by itself, once, and has nobody to complain to."""
+    setting = _setting("checks", None, _name)
+    if setting is not None and setting[1] not in ("on", "1", "off", "0"):
+        raise PlanError(f'{setting[0]} is "on" or "off", not "{setting[1]}"')
 
 
 def _name(option: str, value: object) -> str:

@@ -40,7 +40,11 @@ def threads():
 
 def start(script: str) -> subprocess.Popen[str]:
     """A child that runs the script behind the prelude, with the engine's usual options."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "PENSTOCK_CHECKS" or not name.startswith("PENSTOCK_")
+    }
     return subprocess.Popen(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PRELUDE + script],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,

@@ -8,7 +8,9 @@
 //! C2. `emit` goes on where it stopped. As long as `has_output`, it gives at least one row for a room of at least one.
 //! C3. Late rows change nothing but the count. A row is late when its window is over by the watermark of its own source
 //!     just before it, or was closed already.
-//! C4. State can be taken apart by key group and put together again in any order: the results are those of one operator
+//! C4. Event time never goes back, before the operator or behind it: no result is of a time that a watermark has passed
+//!     which has left before it.
+//! C5. State can be taken apart by key group and put together again in any order: the results are those of one operator
 //!     that has seen all rows.
 
 use std::any::Any;

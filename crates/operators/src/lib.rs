@@ -35,6 +35,7 @@ pub use grouping::Grouping;
 pub use join::{JoinKind, JoinPort, JoinSpec, WindowJoin};
 pub use keys::KeyIndex;
 pub use lookup::{Lookup, LookupKind, LookupPlace, LookupTable};
+pub use penstock_progress::laws;
 pub use project::Project;
 pub use top_k::{TopK, TopKPort, TopKSpec};
 pub use windows::{WindowPort, WindowSpec, windowed};

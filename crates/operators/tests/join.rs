@@ -407,11 +407,13 @@ proptest! {
                     prop_assert_eq!(harness.operator.late(), reference.late);
                     if eager {
                         // Time may come on before the output has left.
-                        harness.operator.advance(events[0].time);
-                        reference.advance(events[0].time);
+                        let watermark = events[0].time.max(reference.closed_by);
+                        harness.operator.advance(watermark);
+                        reference.advance(watermark);
                     }
                 }
                 Step::Advance(watermark) => {
+                    let watermark = watermark.max(reference.closed_by);
                     harness.operator.advance(watermark);
                     reference.advance(watermark);
                 }

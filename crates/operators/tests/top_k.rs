@@ -381,6 +381,7 @@ proptest! {
                     prop_assert_eq!(harness.operator.late(), reference.late);
                 }
                 Step::Advance(watermark) => {
+                    let watermark = watermark.max(reference.closed_by);
                     harness.operator.advance(watermark);
                     reference.advance(watermark);
                 }

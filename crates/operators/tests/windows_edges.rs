@@ -276,6 +276,45 @@ fn memory_goes_with_the_keys() {
     }
 }
 
+/// What has left holds no memory because of one session that stays.
+#[test]
+fn sessions_that_leave_give_back_what_they_held() {
+    let gap = 100;
+    let aggregates = vec![(AggregateKind::Count, None), (AggregateKind::CountDistinct, Some(0))];
+    let plan = Plan { aggregates, ..counting(Windows::session(gap).unwrap()) };
+    let row = |time: i64, key: i64, value: i64| {
+        let mut row = event(time, NEVER, key);
+        row.inputs[0] = Some(Value::Int(value.into()));
+        row
+    };
+    let many_keys = |number: i64| (number, 1);
+    let many_values = |number: i64| (1, number);
+    for of_row in [many_keys, many_values] {
+        let mut left = Vec::new();
+        for rows in [20_000, 80_000] {
+            let mut harness = Harness::new(&plan);
+            let events: Vec<Event> = (0..rows)
+                .map(|number| {
+                    let (key, value) = of_row(number);
+                    row(0, key, value)
+                })
+                .chain([row(gap, -1, 1)])
+                .collect();
+            harness.consume(&events, false);
+            let most = harness.operator.bytes();
+            harness.operator.advance(2 * gap - 1);
+            while harness.operator.has_output() {
+                harness.emit_any().unwrap();
+            }
+            assert!(most > 16 * rows as usize, "{most} bytes for {rows} rows");
+            left.push(harness.operator.bytes());
+            harness.finish(1);
+            assert_eq!(results(&harness), [(gap, 2 * gap, 1, false)]);
+        }
+        assert!(left[1] <= left[0] && left[0] < 32 << 10, "{left:?} bytes are left");
+    }
+}
+
 /// A total may leave 64 bits in one pane and come back in another; only what a window has in the end counts.
 #[test]
 fn totals_are_exact_across_panes() {

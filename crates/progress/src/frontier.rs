@@ -5,6 +5,7 @@
 //!     is.
 
 use crate::watermark::NEVER;
+use crate::{law, laws};
 
 /// What is known of one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +52,11 @@ impl Frontier {
     /// Event time of an input has come so far. The watermark of all, if that has risen.
     pub fn advance(&mut self, input: usize, watermark: i64) -> Option<i64> {
         let known = &mut self.inputs[input];
-        debug_assert!(watermark >= known.watermark, "the watermark of an input never falls");
+        law!(
+            watermark >= known.watermark,
+            "the watermark of input {input} falls from {} to {watermark}",
+            known.watermark
+        );
         known.watermark = known.watermark.max(watermark);
         known.is_idle = false;
         self.settle()
@@ -75,11 +80,33 @@ impl Frontier {
     }
 
     fn settle(&mut self) -> Option<i64> {
+        let before = self.watermark;
         let heard = self.inputs.iter().filter(|input| !input.is_idle && !input.has_ended);
-        let least = heard.map(|input| input.watermark).min()?; // F2
-        let risen = least > self.watermark;
-        self.watermark = self.watermark.max(least); // F1
-        risen.then_some(self.watermark)
+        if let Some(least) = heard.map(|input| input.watermark).min() {
+            self.watermark = before.max(least); // F1, F2
+        }
+        if laws::are_checked() {
+            self.check(before);
+        }
+        (self.watermark > before).then_some(self.watermark)
+    }
+
+    /// Looks at every input again: the watermark was `before`, and is what F1 and F2 say now.
+    fn check(&self, before: i64) {
+        let mut least = None;
+        for input in &self.inputs {
+            if !input.is_idle && !input.has_ended && least.is_none_or(|least| input.watermark < least) {
+                least = Some(input.watermark);
+            }
+        }
+        let after = self.watermark;
+        law!(after >= before, "the watermark of all inputs falls from {before} to {after}"); // F1
+        // An input that speaks again may be behind: then the watermark stays.
+        let expected = least.map_or(before, |least| least.max(before));
+        law!(
+            after == expected,
+            "the inputs have come to {least:?}, and their watermark from {before} to {after}"
+        ); // F2
     }
 }
 
@@ -87,6 +114,54 @@ impl Frontier {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Two inputs, the first of which has come to 5 and the second to 3.
+    fn two_inputs() -> Frontier {
+        let mut frontier = Frontier::new(2);
+        assert_eq!(frontier.advance(0, 5), None);
+        assert_eq!(frontier.advance(1, 3), Some(3));
+        frontier
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "the watermark of input 1 falls from 3 to 2"))]
+    fn an_input_that_falls_is_found_out() {
+        two_inputs().advance(1, 2);
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "the watermark of all inputs falls from 4 to 3"))]
+    fn a_watermark_that_falls_is_found_out() {
+        two_inputs().check(4);
+    }
+
+    #[test]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "have come to Some(3), and their watermark from 3 to 4")
+    )]
+    fn a_watermark_beyond_an_input_that_is_waited_for_is_found_out() {
+        Frontier { watermark: 4, ..two_inputs() }.check(3);
+    }
+
+    #[test]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "have come to Some(5), and their watermark from 3 to 3")
+    )]
+    fn a_watermark_that_waits_for_an_idle_input_is_found_out() {
+        let mut frontier = two_inputs();
+        frontier.inputs[1].is_idle = true;
+        frontier.check(3);
+    }
+
+    #[test]
+    fn an_input_that_speaks_again_may_be_behind() {
+        let mut frontier = two_inputs();
+        assert_eq!(frontier.rest(1), Some(5));
+        assert_eq!(frontier.advance(1, 4), None);
+        assert_eq!(frontier.watermark(), 5);
+    }
 
     #[derive(Clone, Copy, Debug)]
     enum Event {

@@ -7,11 +7,13 @@
 //! - [`frontier`]: how far it has come where several inputs meet
 //! - [`aligned`]: tumbling and sliding windows, and the panes they are made of
 //! - [`windows`]: windows of any kind
+//! - [`laws`]: what always holds, and is checked where somebody wants that
 
 #![forbid(unsafe_code)]
 
 pub mod aligned;
 pub mod frontier;
+pub mod laws;
 pub mod watermark;
 pub mod windows;
 

@@ -4,6 +4,12 @@
 //! a row is judged by the watermark just before it, whatever run or batch it came in. A run whose
 //! smallest time is not below the watermark at its end cannot hold a late row, and pays for a
 //! minimum and a maximum only.
+//!
+//! W1. The watermark never falls.
+//! W2. It is the largest time, or mark, so far minus the delay; no row brings it further than that.
+//! W3. A run that is said to hold no late row holds none.
+
+use crate::{law, laws};
 
 /// The watermark before any row: no window is over.
 pub const NEVER: i64 = i64::MIN;
@@ -18,7 +24,7 @@ pub struct BoundedDelay {
 impl BoundedDelay {
     /// A source that has not spoken yet. `delay` is in ticks and not negative.
     pub fn new(delay: i64) -> Self {
-        debug_assert!(delay >= 0);
+        law!(delay >= 0, "a watermark is ahead of time by {}", delay.saturating_neg());
         Self { delay, largest: None }
     }
 
@@ -44,15 +50,18 @@ impl BoundedDelay {
         is_valid: impl Fn(usize) -> bool,
         before: &mut Vec<i64>,
     ) -> bool {
-        debug_assert_eq!(min_max(times), Some(range));
+        law!(is_range_of(range, times), "{range:?} is not the range of the times of a run");
         let earlier = *self;
         for (row, &mark) in marks.iter().enumerate() {
             if is_valid(row) {
                 self.raise(mark);
             }
         }
+        if laws::are_checked() {
+            self.check(earlier, times, |row| is_valid(row).then(|| marks[row]), range.0 >= self.watermark());
+        }
         if range.0 >= self.watermark() {
-            return false;
+            return false; // W3
         }
         before.clear();
         let mut source = earlier;
@@ -70,7 +79,11 @@ impl BoundedDelay {
 
     /// The largest so far is at least this.
     pub fn raise(&mut self, largest: i64) {
+        let earlier = *self;
         self.largest = Some(self.largest.map_or(largest, |seen| seen.max(largest)));
+        if laws::are_checked() {
+            self.check(earlier, &[largest], |_| Some(largest), false);
+        }
     }
 
     /// Takes in the times of a run, in arrival order, of which `range` is the smallest and the largest.
@@ -78,12 +91,15 @@ impl BoundedDelay {
     /// When some row lies below the watermark just before it, fills `before` with that watermark for
     /// every row and returns true. Otherwise no row of the run can be late.
     pub fn observe(&mut self, times: &[i64], range: (i64, i64), before: &mut Vec<i64>) -> bool {
-        debug_assert_eq!(min_max(times), Some(range));
+        law!(is_range_of(range, times), "{range:?} is not the range of the times of a run");
         let (smallest, largest) = range;
         let earlier = *self;
         self.largest = Some(self.largest.map_or(largest, |seen| seen.max(largest)));
+        if laws::are_checked() {
+            self.check(earlier, times, |row| Some(times[row]), smallest >= self.watermark());
+        }
         if smallest >= self.watermark() {
-            return false;
+            return false; // W3
         }
         before.clear();
         let mut source = earlier;
@@ -96,6 +112,35 @@ impl BoundedDelay {
         }));
         behind
     }
+
+    /// Goes through the rows of a run again, one by one: `mark` is what each brings along, and `on_time` says that none of
+    /// them is below the watermark just before it.
+    fn check(&self, earlier: Self, times: &[i64], mark: impl Fn(usize) -> Option<i64>, on_time: bool) {
+        let behind = |largest: Option<i64>| match largest {
+            None => NEVER,
+            Some(largest) => {
+                let allowed = i128::from(largest) - i128::from(self.delay);
+                allowed.max(i128::from(NEVER)) as i64
+            }
+        };
+        let mut largest = earlier.largest;
+        for (row, &time) in times.iter().enumerate() {
+            let watermark = behind(largest);
+            law!(
+                !on_time || time >= watermark,
+                "a row of {time} is on time behind the watermark {watermark}"
+            ); // W3
+            largest = largest.max(mark(row));
+        }
+        let (before, after, allowed) = (earlier.watermark(), self.watermark(), behind(largest));
+        law!(after >= before, "the watermark of a source falls from {before} to {after}"); // W1
+        law!(after == allowed, "rows bring the watermark of a source to {after}, and its delay to {allowed}"); // W2
+    }
+}
+
+/// Whether no time lies outside of the range, and there is a row at both ends of it.
+fn is_range_of((smallest, largest): (i64, i64), times: &[i64]) -> bool {
+    times.iter().min() == Some(&smallest) && times.iter().max() == Some(&largest)
 }
 
 /// Smallest and largest of the times.
@@ -124,6 +169,49 @@ mod tests {
 
     fn any_time() -> impl Strategy<Value = i64> {
         prop_oneof![4 => -100_i64..100, 1 => any::<i64>(), 1 => Just(i64::MIN), 1 => Just(i64::MAX)]
+    }
+
+    /// A source with a delay of 2 that has seen a row of 10.
+    fn at_ten() -> BoundedDelay {
+        BoundedDelay { delay: 2, largest: Some(10) }
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "the watermark of a source falls from 8 to 5"))]
+    fn a_watermark_that_falls_is_found_out() {
+        BoundedDelay { largest: Some(7), ..at_ten() }.check(at_ten(), &[], |_| None, false);
+    }
+
+    #[test]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "the watermark of a source to 9, and its delay to 8")
+    )]
+    fn a_watermark_that_is_ahead_of_its_delay_is_found_out() {
+        BoundedDelay { largest: Some(11), ..at_ten() }.check(at_ten(), &[9], |_| Some(9), true);
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "a row of 9 is on time behind the watermark 10"))]
+    fn a_row_that_was_passed_is_found_out() {
+        BoundedDelay { largest: Some(12), ..at_ten() }.check(
+            at_ten(),
+            &[12, 9],
+            |row| Some([12, 9][row]),
+            true,
+        );
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "(3, 4) is not the range of the times of a run"))]
+    fn a_range_that_is_too_narrow_is_found_out() {
+        BoundedDelay::new(0).observe(&[3, 5, 4], (3, 4), &mut Vec::new());
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "ahead of time by 1"))]
+    fn a_delay_below_nothing_is_found_out() {
+        BoundedDelay::new(-1);
     }
 
     proptest! {

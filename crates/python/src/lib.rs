@@ -75,6 +75,8 @@ mod _penstock {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Asked here, so that it is settled by how the process was started.
+        module.add("checks_laws", penstock_operators::laws::are_checked())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

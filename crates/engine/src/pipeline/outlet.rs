@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use penstock_memory::{EdgeReader, EdgeWriter, OpenError, Run, Signal, SlotId};
-use penstock_progress::NEVER;
 use penstock_progress::watermark::min_max;
+use penstock_progress::{NEVER, law, laws};
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
 use penstock_scheduler::profile::Counter;
@@ -177,23 +177,23 @@ impl Outlet {
         run.settle(&self.slots);
         match self.judging {
             Judging::AsItStands => {}
-            Judging::Results { time } => self.check_results(run, time),
+            Judging::Results { time } => self.check_passed(run, time, self.sent),
             Judging::Exact(clock) if run.holds(clock.watermark) => self.place_exactly(run, clock),
+            Judging::Exact(clock) if run.watermark().is_none() => {
+                self.check_passed(run, clock.time, self.placed)
+            }
+            // Rows that are judged as one, by what stands before them.
             Judging::Exact(_) => {}
             Judging::Said { time } => self.say(run, time),
         }
     }
 
     /// The watermark has not passed a row that was still to come.
-    fn check_results(&self, run: &mut Run, time: SlotId) {
-        if cfg!(debug_assertions) {
+    fn check_passed(&self, run: &mut Run, time: SlotId, watermark: i64) {
+        if laws::are_checked() {
             run.ready(&[time]);
-            let earliest = min_max(run.column(time).fixed()).map(|(earliest, _)| earliest);
-            assert!(
-                earliest.is_none_or(|earliest| earliest >= self.sent),
-                "a result of {earliest:?} comes behind the watermark {}",
-                self.sent
-            );
+            let earliest = min_max(run.column(time).fixed()).map_or(i64::MAX, |(earliest, _)| earliest);
+            law!(earliest >= watermark, "a row of {earliest} comes behind the watermark {watermark}");
         }
     }
 
@@ -203,6 +203,7 @@ impl Outlet {
         run.ready(&[clock.time, clock.watermark]);
         let times = run.column(clock.time).fixed::<i64>();
         let watermarks = run.column(clock.watermark).fixed::<i64>();
+        law!(watermarks.is_sorted(), "the watermarks before the rows of a run fall");
         for (row, (&time, &mark)) in times.iter().zip(watermarks).enumerate() {
             if time < mark && mark > self.placed {
                 self.placed = mark;
@@ -279,7 +280,11 @@ impl Outlet {
     /// Lets a watermark or signal leave behind the rows.
     pub(super) fn push(&mut self, due: Due) {
         if let Due::Watermark(watermark) = due {
-            debug_assert!(watermark >= self.placed, "a watermark never falls");
+            law!(
+                watermark >= self.placed,
+                "the watermark behind a task falls from {} to {watermark}",
+                self.placed
+            );
             self.placed = self.placed.max(watermark);
         }
         let for_tasks = matches!(due, Due::Watermark(_) | Due::Signal(Signal::Arrival { .. } | Signal::Idle));

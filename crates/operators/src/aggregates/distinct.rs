@@ -5,6 +5,7 @@
 //!
 //! D1. `nodes[n]` is a value of the key `id`, in the list that starts at `heads[id]`, and in the table; or it is free
 //!     and in the list that starts at `free`.
+//! D2. When a key leaves and most nodes are free, they are dropped, with their memory.
 
 use std::any::Any;
 use std::hash::{BuildHasher, Hash};
@@ -28,6 +29,11 @@ use crate::keys::packed::PackedBits;
 use crate::pick::Pick;
 
 const NOTHING: u32 = u32::MAX;
+
+/// Nodes that are not worth dropping (D2) ...
+const FEW: usize = 1024;
+/// ... and how many there may be for each that is in use.
+const SLACK: usize = 4;
 
 /// A value as it stands in the table.
 pub(super) trait Value: Clone + Eq + Hash + Default + Send + 'static {
@@ -131,16 +137,7 @@ pub(super) struct Distinct<V> {
 /// State for values of that type.
 pub(super) fn make(data_type: &DataType) -> Box<dyn Accumulator> {
     fn of<V: Value>(data_type: &DataType) -> Box<dyn Accumulator> {
-        Box::new(Distinct::<V> {
-            data_type: data_type.clone(),
-            counts: Vec::new(),
-            heads: Vec::new(),
-            nodes: Vec::new(),
-            free: NOTHING,
-            table: HashTable::new(),
-            hasher: RandomState::default(),
-            heap: 0,
-        })
+        Box::new(Distinct::<V>::new(data_type))
     }
     match Physical::of(data_type).expect("types are checked when the plan is built") {
         Physical::View => of::<Box<[u8]>>(data_type),
@@ -150,6 +147,19 @@ pub(super) fn make(data_type: &DataType) -> Box<dyn Accumulator> {
 }
 
 impl<V: Value> Distinct<V> {
+    fn new(data_type: &DataType) -> Self {
+        Self {
+            data_type: data_type.clone(),
+            counts: Vec::new(),
+            heads: Vec::new(),
+            nodes: Vec::new(),
+            free: NOTHING,
+            table: HashTable::new(),
+            hasher: RandomState::default(),
+            heap: 0,
+        }
+    }
+
     fn insert(&mut self, id: u32, value: &V::Borrowed) {
         let (nodes, hasher) = (&self.nodes, &self.hasher);
         let hash = hasher.hash_one((id, value));
@@ -203,6 +213,21 @@ impl<V: Value> Distinct<V> {
         }
     }
 
+    /// Drops nodes that are free, once they are most of what there is (D2).
+    fn tidy(&mut self) {
+        let keys = self.counts.len();
+        // With a look at every key it would take too long for a few nodes.
+        if self.nodes.len() <= FEW.max(keys) || self.nodes.len() / SLACK <= self.table.len() {
+            return;
+        }
+        let mut kept = Self::new(&self.data_type);
+        kept.grow(keys);
+        for id in 0..keys {
+            self.values_of(id).for_each(|value| kept.insert(id as u32, value.borrow()));
+        }
+        *self = kept;
+    }
+
     fn values_of(&self, id: usize) -> impl Iterator<Item = &V> {
         let start = self.heads.get(id).copied().filter(|&head| head != NOTHING);
         std::iter::successors(start, |&node| {
@@ -240,6 +265,7 @@ impl<V: Value> Accumulator for Distinct<V> {
 
     fn reset(&mut self, id: u32) {
         self.drain(id, |_, _| {});
+        self.tidy();
     }
 
     fn write(&self, pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {

@@ -20,8 +20,8 @@ mod state;
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Physical, Run, SlotId};
-use penstock_progress::Aligned;
 use penstock_progress::aligned::WindowNumber;
+use penstock_progress::{Aligned, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
 use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
@@ -155,6 +155,12 @@ impl WindowJoin {
         }
     }
 
+    fn note_left(&mut self) {
+        if laws::are_checked() && !self.has_output() {
+            self.placing.note_left();
+        }
+    }
+
     /// Adds rows of one side to a window, and notes what they have found.
     fn take(
         &mut self,
@@ -266,6 +272,7 @@ impl Stateful for WindowJoin {
     }
 
     fn advance(&mut self, watermark: i64) {
+        self.note_left();
         self.placing.advance(watermark);
         self.settle();
     }
@@ -273,6 +280,7 @@ impl Stateful for WindowJoin {
     fn close_open(&mut self) -> Option<i64> {
         // What is closed already is on its way out.
         let last = self.windows.last().filter(|last| *last >= self.placing.closed_below())?;
+        self.note_left();
         let watermark = self.placing.close_through(last);
         self.settle();
         Some(watermark)
@@ -306,6 +314,7 @@ impl Stateful for WindowJoin {
                 first.expect("J3: there is output")
             }
         };
+        self.placing.check_result(number);
         self.write(number, out);
         self.settle();
         Ok(self.chosen.ids.len())

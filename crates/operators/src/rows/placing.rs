@@ -9,9 +9,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use penstock_memory::{Run, SlotId};
-use penstock_progress::Aligned;
 use penstock_progress::aligned::WindowNumber;
-use penstock_progress::watermark::min_max;
+use penstock_progress::watermark::{NEVER, min_max};
+use penstock_progress::{Aligned, law};
 
 use crate::contract::Late;
 
@@ -88,6 +88,8 @@ pub(crate) struct Placing {
     closed_below: WindowNumber,
     /// The watermark that this amounts to.
     closed_by: i64,
+    /// How far event time has come behind the operator at least (C4). Only kept where laws are checked.
+    left: i64,
 }
 
 /// The span of a late row.
@@ -96,7 +98,7 @@ const LATE: u32 = u32::MAX;
 impl Placing {
     /// All windows are open.
     pub(crate) fn new(windows: Aligned) -> Self {
-        Self { windows, closed_below: WindowNumber::MIN, closed_by: i64::MIN }
+        Self { windows, closed_below: WindowNumber::MIN, closed_by: NEVER, left: NEVER }
     }
 
     /// Windows below this number are closed.
@@ -109,8 +111,20 @@ impl Placing {
         self.closed_by
     }
 
+    /// Notes how far event time has come behind the operator, before it goes on: nothing waits to leave.
+    pub(crate) fn note_left(&mut self) {
+        self.left = self.closed_by;
+    }
+
+    /// Results of that window leave now.
+    pub(crate) fn check_result(&self, window: WindowNumber) {
+        let time = self.windows.last_tick(window);
+        law!(time >= self.left, "a window of {time} comes behind the watermark {}", self.left); // C4
+    }
+
     /// Closes what is over by that watermark.
     pub(crate) fn advance(&mut self, watermark: i64) {
+        law!(watermark >= self.closed_by, "windows go back from {} to {watermark}", self.closed_by); // C4
         self.close_below(self.windows.first_window(watermark), watermark);
     }
 
@@ -244,5 +258,30 @@ impl Late {
     pub(crate) fn add(&mut self, other: Self) {
         self.rows = self.rows.saturating_add(other.rows);
         self.by = self.by.max(other.by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_twenty() -> Placing {
+        let mut placing = Placing::new(Aligned::tumbling(10, 0).expect("a size"));
+        placing.advance(20);
+        placing.note_left();
+        placing
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "windows go back from 20 to 19"))]
+    fn windows_do_not_go_back() {
+        at_twenty().advance(19);
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "a window of 19 comes behind the watermark 20"))]
+    fn a_window_that_comes_too_late_is_found_out() {
+        at_twenty().check_result(2);
+        at_twenty().check_result(1);
     }
 }

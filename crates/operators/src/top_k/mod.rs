@@ -20,8 +20,8 @@ mod state;
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Physical, Run, SlotId};
-use penstock_progress::Aligned;
 use penstock_progress::aligned::WindowNumber;
+use penstock_progress::{Aligned, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
 use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
@@ -144,6 +144,12 @@ impl TopK {
         Ok(())
     }
 
+    fn note_left(&mut self) {
+        if laws::are_checked() && !self.has_output() {
+            self.placing.note_left();
+        }
+    }
+
     /// The first window, if it is closed.
     fn closed(&self) -> Option<WindowNumber> {
         self.windows.first().filter(|number| *number < self.placing.closed_below())
@@ -185,12 +191,14 @@ impl Stateful for TopK {
     }
 
     fn advance(&mut self, watermark: i64) {
+        self.note_left();
         self.placing.advance(watermark);
     }
 
     fn close_open(&mut self) -> Option<i64> {
         // What is closed already is on its way out.
         let last = self.windows.last().filter(|last| *last >= self.placing.closed_below())?;
+        self.note_left();
         Some(self.placing.close_through(last))
     }
 
@@ -207,6 +215,7 @@ impl Stateful for TopK {
             out.begin_owned(0);
             return Ok(0);
         };
+        self.placing.check_result(number);
         let (spec, chosen) = (&self.spec, &mut self.chosen);
         let done = self.windows.with_first(|_, window| window.choose(spec, room, chosen));
         let window = self.windows.get(number).expect("the first window was asked");

@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 
 use penstock_memory::Run;
 use penstock_progress::aligned::WindowNumber;
+use penstock_progress::law;
 use penstock_types::ComputeError;
 
 use super::{Final, Grid};
@@ -241,10 +242,16 @@ impl Grid {
         let Some(emission) = &mut self.emission else { return Ok(0) };
         let (from, to) = (emission.given, emission.state.len().min(emission.given + room));
         let (start, end) = self.windows.bounds(emission.window);
+        let time = self.windows.last_tick(emission.window);
+        law!(
+            emission.corrects || time >= self.left,
+            "a window of {time} comes behind the watermark {}",
+            self.left
+        ); // C4
         let frame = Frame {
             start: Each::Same(start),
             end: Each::Same(end),
-            time: Each::Same(self.windows.last_tick(emission.window)),
+            time: Each::Same(time),
             corrects: emission.corrects,
         };
         let (keys, states, pick) = emission.state.parts(from, to);

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use penstock_memory::Run;
-use penstock_progress::Aligned;
 use penstock_progress::aligned::WindowNumber;
 use penstock_progress::watermark::{NEVER, min_max};
+use penstock_progress::{Aligned, law, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
 use super::keyed::Keyed;
@@ -60,6 +60,8 @@ pub(super) struct Grid {
     gone: WindowNumber,
     /// The furthest that event time has come, or was taken to have come.
     watermark: i64,
+    /// How far it has come behind the operator at least (C4). Only kept where laws are checked.
+    left: i64,
     late: Late,
     bytes: usize,
     ids: Vec<u32>,
@@ -84,10 +86,18 @@ impl Grid {
             cursor: first,
             gone: first,
             watermark: NEVER,
+            left: NEVER,
             late: Late::default(),
             bytes: 0,
             ids: Vec::new(),
             usual_keys: 0,
+        }
+    }
+
+    /// Notes how far event time has come behind the operator, before it goes on.
+    fn note_left(&mut self) {
+        if laws::are_checked() && !self.has_output() {
+            self.left = self.watermark;
         }
     }
 
@@ -177,6 +187,8 @@ impl Stateful for Grid {
     }
 
     fn advance(&mut self, watermark: i64) {
+        law!(watermark >= self.watermark, "windows go back from {} to {watermark}", self.watermark); // C4
+        self.note_left();
         self.watermark = self.watermark.max(watermark);
         let (closed, gone) = self.over_by(watermark);
         self.close_below(closed, gone);
@@ -188,6 +200,7 @@ impl Stateful for Grid {
         if last < self.gone {
             return None;
         }
+        self.note_left();
         self.close_below(last + 1, last + 1);
         let end = self.windows.end_of(last) + i128::from(self.shape.spec.allowed_lateness);
         self.watermark = self.watermark.max(end.min(i128::from(i64::MAX)) as i64);

@@ -7,6 +7,7 @@ use arrow_array::types::{Decimal128Type, Int64Type, UInt8Type};
 use arrow_array::{ArrayRef, PrimitiveArray};
 use arrow_schema::DataType;
 use penstock_progress::aligned::WindowNumber;
+use penstock_progress::law;
 use penstock_types::KeyGroups;
 
 use super::{Final, Grid};
@@ -159,6 +160,7 @@ impl Grid {
 
     /// Takes out what the watermark closes.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
+        law!(watermark >= self.watermark, "windows go back from {} to {watermark}", self.watermark); // C4
         let mut taken = Self::new(Arc::clone(&self.shape), self.windows);
         let (closed, gone) = self.over_by(watermark);
         self.close_into(closed, gone, Some(&mut taken));

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use penstock_memory::Run;
+use penstock_progress::law;
 use penstock_types::ComputeError;
 
 use super::{NOTHING, Sessions};
@@ -10,8 +11,9 @@ use crate::contract::Stateful;
 use crate::pick::Pick;
 use crate::windows::output::{Each, Frame, write};
 
-/// Slots or keys that are not worth dropping (N4) ...
-const FEW: usize = 1024;
+/// Slots or keys that are not worth dropping (N4): they hold some 30 KiB where strings are aggregated, and to make
+/// everything anew costs a fraction of what so many new keys cost ...
+const FEW: usize = 128;
 /// ... and how many there may be for each that is in use.
 const SLACK: usize = 4;
 
@@ -67,6 +69,12 @@ impl Sessions {
         let end = |slot: &u32| i128::from(session(slot).last) + i128::from(self.gap);
         let ends: Vec<i64> = slots.iter().map(|slot| clamp(end(slot))).collect();
         let times: Vec<i64> = slots.iter().map(|slot| clamp(end(slot) - 1)).collect();
+        let earliest = times.iter().min();
+        law!(
+            earliest.is_none_or(|&earliest| earliest >= self.left),
+            "a session of {earliest:?} comes behind the watermark {}",
+            self.left
+        ); // C4
         let frame = Frame {
             start: Each::List(&starts),
             end: Each::List(&ends),

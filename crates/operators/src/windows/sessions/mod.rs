@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use penstock_memory::Run;
 use penstock_progress::watermark::{NEVER, min_max};
+use penstock_progress::{law, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
 use super::grid::each_below;
@@ -62,6 +63,8 @@ pub(super) struct Sessions {
     /// How far event time has come; beyond all times at the end.
     closed: i128,
     watermark: i64,
+    /// How far event time has come behind the operator at least (C4). Only kept where laws are checked.
+    left: i64,
     late: Late,
     ids: Vec<u32>,
 }
@@ -80,6 +83,7 @@ impl Sessions {
             queue: BinaryHeap::new(),
             closed: i128::from(NEVER),
             watermark: NEVER,
+            left: NEVER,
             late: Late::default(),
             ids: Vec::new(),
             shape,
@@ -91,6 +95,13 @@ impl Sessions {
     fn near(&self, earlier: i64, later: i64) -> bool {
         // A distance that 64 bits do not hold is larger than every gap.
         later.saturating_sub(earlier) < self.gap
+    }
+
+    /// Notes how far event time has come behind the operator, before it goes on.
+    fn note_left(&mut self) {
+        if laws::are_checked() && !self.has_output() {
+            self.left = self.watermark_behind(self.watermark);
+        }
     }
 
     fn live(&self) -> usize {
@@ -261,12 +272,15 @@ impl Stateful for Sessions {
     }
 
     fn advance(&mut self, watermark: i64) {
+        law!(watermark >= self.watermark, "sessions go back from {} to {watermark}", self.watermark); // C4
+        self.note_left();
         self.watermark = self.watermark.max(watermark);
         self.close_until(i128::from(watermark));
     }
 
     fn close_open(&mut self) -> Option<i64> {
         let last = self.slots.iter().filter(|session| session.live).map(|session| session.last).max()?;
+        self.note_left();
         self.close_until(self.over_at(last));
         let watermark = self.over_at(last).min(i128::from(i64::MAX)) as i64;
         self.watermark = self.watermark.max(watermark);

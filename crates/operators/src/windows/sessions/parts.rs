@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
 use penstock_memory::ColumnBuf;
+use penstock_progress::law;
 use penstock_types::KeyGroups;
 
 use super::{NOTHING, Session, Sessions};
@@ -69,6 +70,7 @@ impl Sessions {
     pub(super) fn part(&self, goes: impl Fn(u32) -> bool) -> Self {
         let mut part = Self::new(Arc::clone(&self.shape), self.gap);
         (part.closed, part.watermark, part.late) = (self.closed, self.watermark, self.late);
+        part.left = self.left;
         let slots: Vec<u32> = self.live_slots().into_iter().filter(|&slot| goes(slot)).collect();
         part.add_slots(self, &slots);
         part.settle();
@@ -91,11 +93,13 @@ impl Sessions {
     /// Takes out what the watermark closes, and with it every session that could belong together with a closed one of
     /// another operator: those that began a gap before the watermark, or earlier.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
+        law!(watermark >= self.watermark, "sessions go back from {} to {watermark}", self.watermark); // C4
         let from = i128::from(watermark) - i128::from(self.gap);
         let goes = |slot: u32| i128::from(self.slots[slot as usize].first) <= from;
         let (mut taken, rest) = (self.part(goes), self.part(|slot| !goes(slot)));
         let new = Self::new(Arc::clone(&self.shape), self.gap);
         (taken.closed, taken.watermark, taken.late) = (new.closed, new.watermark, new.late);
+        taken.left = new.left;
         *self = rest;
         self.watermark = self.watermark.max(watermark);
         self.close_until(i128::from(watermark));

@@ -1,0 +1,82 @@
+//! Laws of event time, which code can be made to check while it runs.
+//!
+//! A watermark never falls; where several inputs meet, it is the smallest of those that are waited for; and it never
+//! passes a row that is still to come. Each law stands where it could be broken. With debug assertions they are always
+//! checked; otherwise `PENSTOCK_CHECKS=1` in the environment says so, for the whole process. A law that is broken is a
+//! panic, which fails the query and says where.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The variable of the environment that has laws checked.
+pub const VARIABLE: &str = "PENSTOCK_CHECKS";
+
+const UNKNOWN: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
+
+/// What the environment says, once somebody has asked.
+static WANTED: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Whether laws are checked. The environment is read once; after that, this is one load.
+#[inline]
+pub fn are_checked() -> bool {
+    if cfg!(debug_assertions) {
+        return true;
+    }
+    // Relaxed: nothing else hangs on it, and whoever reads the environment finds the same there.
+    match WANTED.load(Ordering::Relaxed) {
+        UNKNOWN => ask(),
+        wanted => wanted == ON,
+    }
+}
+
+#[cold]
+fn ask() -> bool {
+    let wanted = std::env::var_os(VARIABLE).is_some_and(|value| is_on(&value.to_string_lossy()));
+    WANTED.store(if wanted { ON } else { OFF }, Ordering::Relaxed);
+    wanted
+}
+
+/// Whether that value of the variable asks for checks. Whoever writes something else there wants them rather than not.
+fn is_on(value: &str) -> bool {
+    !matches!(value.trim(), "" | "0" | "off")
+}
+
+/// Panics with these words unless the condition holds, where laws are checked. Otherwise it is not even looked at.
+#[macro_export]
+macro_rules! law {
+    ($holds:expr, $($words:tt)+) => {
+        if $crate::laws::are_checked() {
+            assert!($holds, "a law of event time is broken: {}", format_args!($($words)+));
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_variable_says() {
+        assert!(["1", "on", " on ", "yes"].into_iter().all(is_on));
+        assert!(!["", " ", "0", "off", "off "].into_iter().any(is_on));
+    }
+
+    #[test]
+    fn they_are_checked_in_tests() {
+        assert!(are_checked() || !cfg!(debug_assertions));
+        assert_eq!(ask(), std::env::var(VARIABLE).is_ok_and(|value| is_on(&value)));
+    }
+
+    #[test]
+    fn a_law_that_holds_says_nothing() {
+        law!(1 < 2, "one is less than {}", 2);
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "a law of event time is broken: 3 is less than 2"))]
+    fn a_law_that_is_broken_says_so() {
+        let three = 3;
+        law!(three < 2, "{three} is less than 2");
+    }
+}
