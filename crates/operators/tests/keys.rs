@@ -10,6 +10,7 @@ use columns::{Cell, Value, any_key, columns, limits, read, rows, stored, text};
 use penstock_memory::{Column, ColumnBuf, Physical};
 use penstock_operators::KeyIndex;
 use penstock_operators::keys::MISSING;
+use penstock_operators::keys::shared::Directory;
 use proptest::prelude::*;
 
 const INTEGERS: [Physical; 8] = [
@@ -49,6 +50,23 @@ struct Pair {
 impl Pair {
     fn new(kinds: Vec<Physical>) -> Self {
         Self { index: KeyIndex::new(&kinds), kinds, model: HashMap::new() }
+    }
+
+    /// One whose keys are looked up in a directory.
+    fn beside(directory: &Directory, kinds: Vec<Physical>) -> Self {
+        Self { index: directory.index(), ..Self::new(kinds) }
+    }
+
+    /// Takes in the keys of another index, as rows would.
+    fn insert_keys(&mut self, other: &Self) {
+        let mut ids = vec![12345];
+        self.index.insert_keys(&other.index, &self.kinds, &mut ids);
+        assert_eq!(ids.len(), other.model.len());
+        for (row, &id) in &other.model {
+            let own = ids[id as usize];
+            assert_eq!(*self.model.entry(row.clone()).or_insert(own), own, "{row:?}");
+        }
+        self.insert(&[]);
     }
 
     fn stored(&self, rows: &[Row]) -> Vec<ColumnBuf> {
@@ -150,6 +168,43 @@ proptest! {
         }
         pair.find(&runs.concat());
         pair.write(step);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Three indexes side by side: two with one directory, the third with one of its own or with none.
+    #[test]
+    fn indexes_that_share_a_directory_have_keys_of_their_own(
+        (kinds, steps) in prop::collection::vec(prop::sample::select(ALL.to_vec()), 1..3).prop_flat_map(|kinds| {
+            let row: Vec<_> = kinds.iter().map(|kind| prop::option::weighted(0.85, any_key(*kind))).collect();
+            let run = prop::collection::vec(row, 0..40);
+            (Just(kinds), prop::collection::vec((0..3_usize, prop::option::of(0..3_usize), run), 1..12))
+        }),
+        third_shares in any::<bool>(),
+        step in 1_usize..20,
+    ) {
+        let directory = Directory::new(&kinds);
+        let third =
+            if third_shares { Pair::beside(&Directory::new(&kinds), kinds.clone()) } else { Pair::new(kinds.clone()) };
+        let mut pairs = [Pair::beside(&directory, kinds.clone()), Pair::beside(&directory, kinds), third];
+        for (at, from, run) in &steps {
+            match from.filter(|from| from != at) {
+                None => pairs[*at].insert(run),
+                Some(from) => {
+                    let [into, other] = pairs.get_disjoint_mut([*at, from]).unwrap();
+                    into.insert_keys(other);
+                }
+            }
+            pairs.iter().for_each(|pair| pair.find(run));
+        }
+        pairs.iter().for_each(|pair| pair.write(step));
+        let copy = pairs[0].index.clone();
+        drop(pairs);
+        prop_assert!(directory.is_shared());
+        drop(copy);
+        prop_assert!(!directory.is_shared());
     }
 }
 

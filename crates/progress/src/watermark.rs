@@ -101,15 +101,23 @@ impl BoundedDelay {
         if smallest >= self.watermark() {
             return false; // W3
         }
-        before.clear();
-        let mut source = earlier;
-        let mut behind = false;
-        before.extend(times.iter().map(|&time| {
-            let watermark = source.watermark();
-            behind |= time < watermark;
-            source.largest = Some(source.largest.map_or(time, |seen| seen.max(time)));
-            watermark
-        }));
+        let after = |watermark: i64, time: i64| watermark.max(time.saturating_sub(self.delay));
+        let first = earlier.watermark();
+        // Mostly rows come in order, or nearly so: then nobody needs to know the watermark before each of them.
+        if smallest >= first && times.is_sorted() {
+            return false;
+        }
+        let (_, behind) = times.iter().fold((first, false), |(watermark, behind), &time| {
+            (after(watermark, time), behind | (time < watermark))
+        });
+        if behind {
+            before.clear();
+            let mut watermark = first;
+            before.extend(times.iter().map(|&time| {
+                let next = after(watermark, time);
+                std::mem::replace(&mut watermark, next)
+            }));
+        }
         behind
     }
 

@@ -29,6 +29,8 @@ pub(super) trait Addend: Native {
     fn add(low: i64, value: i64) -> (i64, i64);
     /// The 64 bits of a total as the number they are.
     fn wide(low: i64) -> i128;
+    /// The nearest float to that number.
+    fn float(low: i64) -> f64;
 }
 
 macro_rules! addend {
@@ -43,6 +45,8 @@ macro_rules! addend {
                 (total, if overflow { if value > 0 { 1 } else { -1 } } else { 0 })
             }
             fn wide(low: i64) -> i128 { i128::from(low) }
+            #[inline(always)]
+            fn float(low: i64) -> f64 { low as f64 }
         }
     )*};
 }
@@ -60,6 +64,10 @@ impl Addend for u64 {
     }
     fn wide(low: i64) -> i128 {
         i128::from(low.cast_unsigned())
+    }
+    #[inline(always)]
+    fn float(low: i64) -> f64 {
+        low.cast_unsigned() as f64
     }
 }
 
@@ -177,8 +185,12 @@ impl<T: Addend> Accumulator for WholeTotals<T> {
         match self.outcome {
             Outcome::Sum { unsigned, .. } => self.write_sums(unsigned, pick, out)?,
             Outcome::Mean { .. } => {
-                let mean = |id: usize| self.total(id) as f64 / self.cells[id].count as f64;
-                pick.extend(out.refill::<f64>(), mean);
+                let count = |id: usize| self.cells[id].count as f64;
+                if self.carries.is_empty() {
+                    pick.extend(out.refill::<f64>(), |id| T::float(self.cells[id].low) / count(id));
+                } else {
+                    pick.extend(out.refill::<f64>(), |id| self.total(id) as f64 / count(id));
+                }
             }
         }
         mask_unseen(|id| self.cells[id].count > 0, pick, out);

@@ -155,7 +155,7 @@ impl EncodedKeys {
     /// Appends the id that stands first where each row's key is looked for, if its hash is the same.
     fn glance(&self, encoded: &Rows, rows: usize, hashes: &mut Vec<u64>, ids: &mut Vec<u32>) {
         hashes.extend((0..rows).map(|row| self.hasher.hash_one(encoded.row(row))));
-        ids.extend(hashes.iter().map(|&hash| self.table.glance(hash, 0).wrapping_sub(1)));
+        self.table.glance(hashes.iter().map(|&hash| (hash, 0)), ids);
     }
 
     fn is(&self, id: u32, key: &[u8]) -> bool {
@@ -166,12 +166,15 @@ impl EncodedKeys {
     pub fn insert(&mut self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
         let (encoded, mut hashes, start) = (encode(columns, rows), Vec::with_capacity(rows), ids.len());
         self.glance(&encoded, rows, &mut hashes, ids);
+        let (known, mut missing) = (self.ends.len(), 0);
         for (row, id) in ids[start..].iter_mut().enumerate() {
             let key = encoded.row(row);
             if *id == MISSING || !self.is(*id, key) {
+                missing += 1;
                 *id = self.insert_one(hashes[row], key);
             }
         }
+        self.table.followed_up(missing - (self.ends.len() - known), rows);
     }
 
     fn insert_one(&mut self, hash: u64, key: &[u8]) -> u32 {

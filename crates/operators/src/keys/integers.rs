@@ -142,8 +142,7 @@ impl IntegerKeys {
                 table.get(place).copied().unwrap_or(0).wrapping_sub(1)
             })),
             Places::Hashed(table) => {
-                let id = |&key: &T| table.glance(key.bits().cast_unsigned(), 0).wrapping_sub(1);
-                ids.extend(values.iter().map(id));
+                table.glance(values.iter().map(|key| (key.bits().cast_unsigned(), 0)), ids);
             }
         }
     }
@@ -166,11 +165,16 @@ impl IntegerKeys {
                 self.cover(smallest, largest, values.len());
             }
         }
+        let (known, mut missing) = (self.keys.len(), 0);
         for row in 0..ids.len() {
             if ids[row] == MISSING {
+                missing += 1;
                 ids[row] =
                     if is_valid(row) { self.insert_one(values[row].bits()) } else { self.insert_null() };
             }
+        }
+        if let Places::Hashed(table) = &mut self.places {
+            table.followed_up(missing - (self.keys.len() - known), ids.len());
         }
     }
 

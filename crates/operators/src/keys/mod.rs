@@ -6,12 +6,14 @@
 //! - [`integers`]: one column of integers, times or bools; a table without hashing while the range is small
 //! - `packed`: columns of fixed width that fit 16 bytes together
 //! - [`encoded`]: everything else, by the bytes of the row
+//! - [`shared`]: keys that many states have in common
 //! - [`groups`]: the key groups of rows
 
 pub mod encoded;
 pub mod groups;
 pub mod integers;
 pub(crate) mod packed;
+pub mod shared;
 mod table;
 
 use penstock_memory::{Column, ColumnBuf, Physical};
@@ -20,6 +22,7 @@ use crate::pick::Pick;
 use encoded::EncodedKeys;
 use integers::IntegerKeys;
 use packed::PackedKeys;
+use shared::SharedKeys;
 
 /// The id of a key that is not there.
 pub const MISSING: u32 = u32::MAX;
@@ -40,6 +43,8 @@ pub enum KeyIndex {
     Packed128(PackedKeys<u128>),
     /// Any columns.
     Encoded(EncodedKeys),
+    /// Any columns, by way of a directory.
+    Shared(SharedKeys),
 }
 
 /// Runs `$body` with `$keys` bound to the index, except where there is no key column.
@@ -51,6 +56,7 @@ macro_rules! by_kind {
             KeyIndex::Packed64($columns) => $many,
             KeyIndex::Packed128($columns) => $many,
             KeyIndex::Encoded($columns) => $many,
+            KeyIndex::Shared($columns) => $many,
         }
     };
 }
@@ -70,7 +76,13 @@ impl KeyIndex {
     /// The same; if this is like the last time, there will be so many keys.
     pub fn expecting(columns: &[Physical], expected: usize) -> Self {
         let mut index = Self::new(columns);
-        by_kind!(&mut index, _seen => {}, keys => keys.expect(expected), keys => keys.expect(expected));
+        match &mut index {
+            Self::Single { .. } | Self::Shared(_) => {}
+            Self::Integers(keys) => keys.expect(expected),
+            Self::Packed64(keys) => keys.expect(expected),
+            Self::Packed128(keys) => keys.expect(expected),
+            Self::Encoded(keys) => keys.expect(expected),
+        }
         index
     }
 
@@ -96,6 +108,18 @@ impl KeyIndex {
             *seen |= rows > 0;
             ids.resize(rows, 0);
         }, keys => keys.insert(columns[0], ids), keys => keys.insert(columns, rows, ids));
+    }
+
+    /// Fills `ids` with the id of each key of another index over the same columns; new keys get new ids.
+    pub fn insert_keys(&mut self, other: &Self, columns: &[Physical], ids: &mut Vec<u32>) {
+        if let (Self::Shared(own), Self::Shared(other)) = (&mut *self, other)
+            && own.insert_beside(other, ids)
+        {
+            return;
+        }
+        let mut keys: Vec<ColumnBuf> = columns.iter().map(|column| ColumnBuf::new(*column)).collect();
+        other.write_picked(Pick::Range(0, other.len()), &mut keys);
+        self.insert(&keys.iter().map(ColumnBuf::as_column).collect::<Vec<_>>(), other.len(), ids);
     }
 
     /// Fills `ids` with the id of each row's key, [`MISSING`] for those that are not there.

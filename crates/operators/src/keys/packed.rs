@@ -177,11 +177,8 @@ impl<K: Packing> PackedKeys<K> {
     fn glance(&self, rows: &Packed<K>, ids: &mut Vec<u32>) {
         let table = &self.table;
         match rows.nulls.as_slice() {
-            [] => ids.extend(rows.keys.iter().map(|&key| table.glance(key, 0).wrapping_sub(1))),
-            nulls => {
-                let both = rows.keys.iter().zip(nulls);
-                ids.extend(both.map(|(&key, &nulls)| table.glance(key, nulls).wrapping_sub(1)));
-            }
+            [] => table.glance(rows.keys.iter().map(|&key| (key, 0)), ids),
+            nulls => table.glance(rows.keys.iter().copied().zip(nulls.iter().copied()), ids),
         }
     }
 
@@ -190,9 +187,12 @@ impl<K: Packing> PackedKeys<K> {
         let packed = self.pack(columns, rows);
         let start = ids.len();
         self.glance(&packed, ids);
+        let (known, mut missing) = (self.keys.len(), 0);
         for (row, id) in ids[start..].iter_mut().enumerate().filter(|(_, id)| **id == MISSING) {
+            missing += 1;
             *id = self.insert_one(packed.keys[row], packed.nulls(row));
         }
+        self.table.followed_up(missing - (self.keys.len() - known), rows);
     }
 
     fn insert_one(&mut self, key: K, nulls: u32) -> u32 {

@@ -4,7 +4,11 @@
 //! first reads one entry per row and branches on nothing, so that the memory accesses of many rows overlap; the second
 //! follows up the few rows whose entry was taken by another key.
 //!
+//! While the table is small, it grows when many rows have to be followed up, not only when it is full.
+//!
 //! T1. The number of entries is a power of two, and at least twice that of the keys: a search ends at a free entry.
+
+use super::MISSING;
 
 /// A key of the table. Equal keys have equal bits.
 pub trait TableKey: Copy + Default + Eq {
@@ -64,9 +68,20 @@ pub struct Table<K> {
     seed: Seed,
 }
 
+/// Where a key is looked for first; the bits beyond the table are not cut off.
+#[inline(always)]
+fn first_place<K: TableKey>(key: K, nulls: u32, seed: Seed, shift: u32) -> usize {
+    let hash = key.hash(seed) ^ u64::from(nulls).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (hash >> shift) as usize
+}
+
 const FIRST_ENTRIES: usize = 16;
 /// When one in so many of the expected keys has come, the others are made room for.
 const LIKELY: usize = 8;
+/// A table of fewer entries than this is grown to save rows from being followed up: it stays within the L2 cache ...
+const SMALL_TABLE: usize = 4096;
+/// ... if at least one in so many of them is.
+const CROWDED: usize = 16;
 
 impl<K: TableKey> Table<K> {
     pub fn new() -> Self {
@@ -95,24 +110,31 @@ impl<K: TableKey> Table<K> {
         (self.used + 1) * 2 > self.entries.len()
     }
 
+    /// Appends the id of each key, with its nulls, that stands where it is looked for first; otherwise [`MISSING`].
     #[inline(always)]
-    fn first_place(&self, key: K, nulls: u32) -> usize {
-        let hash = key.hash(self.seed) ^ u64::from(nulls).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (hash >> self.shift) as usize & (self.entries.len() - 1)
+    pub fn glance(&self, keys: impl ExactSizeIterator<Item = (K, u32)>, ids: &mut Vec<u32>) {
+        // Copies, which writing an id cannot change.
+        let (entries, seed, shift) = (self.entries.as_slice(), self.seed, self.shift);
+        ids.extend(keys.map(|(key, nulls)| {
+            let entry = &entries[first_place(key, nulls, seed, shift) & (entries.len() - 1)];
+            let same = (entry.key == key) & (entry.nulls == nulls);
+            // 0 - 1 wraps to MISSING.
+            if same { entry.place.wrapping_sub(1) } else { MISSING }
+        }));
     }
 
-    /// The id of the key plus one if it stands where it is looked for first; otherwise 0.
-    #[inline(always)]
-    pub fn glance(&self, key: K, nulls: u32) -> u32 {
-        let entry = &self.entries[self.first_place(key, nulls)];
-        if entry.key == key && entry.nulls == nulls { entry.place } else { 0 }
+    /// Hears how many of the rows of a run had to be followed up although their keys were there.
+    pub fn followed_up(&mut self, found: usize, rows: usize) {
+        if self.entries.len() < SMALL_TABLE && found * CROWDED > rows {
+            self.grow();
+        }
     }
 
     /// The id for which `same` holds among those that share key and nulls.
     #[inline]
     pub fn find(&self, key: K, nulls: u32, same: impl Fn(u32) -> bool) -> Result<u32, usize> {
         let mask = self.entries.len() - 1;
-        let mut place = self.first_place(key, nulls);
+        let mut place = first_place(key, nulls, self.seed, self.shift);
         loop {
             let entry = &self.entries[place & mask];
             if entry.place == 0 {

@@ -16,6 +16,7 @@ use penstock_memory::batch::{Rows, decoded};
 use penstock_memory::{Column, ColumnBuf, Exporter, Physical, SourceColumns, Values};
 use penstock_progress::Aligned;
 use penstock_progress::aligned::WindowNumber;
+use penstock_progress::watermark::NEVER;
 
 use super::placing::Placing;
 use crate::contract::{Late, SnapshotError};
@@ -74,6 +75,9 @@ impl Owner {
         let fits = |key: &str| self.broken(format!("{key} is out of range"));
         let below = number(CLOSED_BELOW, needed(CLOSED_BELOW)?)?;
         let by = number(CLOSED_BY, needed(CLOSED_BY)?)?.try_into().map_err(|_| fits(CLOSED_BY))?;
+        if by != NEVER && below < windows.first_window(by) {
+            return Err(self.broken(format!("windows below {below} are closed, by a watermark of {by}")));
+        }
         let mut placing = Placing::new(windows);
         placing.close_below(below, by);
         let rows = number(LATE_ROWS, needed(LATE_ROWS)?)?.try_into().map_err(|_| fits(LATE_ROWS))?;

@@ -110,7 +110,11 @@ impl Keyed {
 
     /// Without a key; if it is like the last one, there will be so many.
     pub(super) fn expecting(shape: &Shape, keys: usize) -> Self {
-        let keys = KeyIndex::expecting(&shape.spec.keys, keys);
+        Self::with_keys(shape, KeyIndex::expecting(&shape.spec.keys, keys))
+    }
+
+    /// Without a key, in an empty index.
+    pub(super) fn with_keys(shape: &Shape, keys: KeyIndex) -> Self {
         Self { keys, states: Accumulators::new(shape), counted: 0 }
     }
 
@@ -152,11 +156,6 @@ impl Keyed {
         columns
     }
 
-    /// Fills `ids` with the id of each key in another index; those that are not there get new ones.
-    pub(super) fn find_ids(&self, shape: &Shape, keys: &mut KeyIndex, ids: &mut Vec<u32>) {
-        keys.insert(&borrowed(&self.key_columns(shape)), self.len(), ids);
-    }
-
     /// Some keys of an index, each once, with the states of the same ids.
     pub(super) fn picked(shape: &Shape, keys: &KeyIndex, pick: Pick<'_>, states: &Accumulators) -> Self {
         let mut columns = key_columns(shape);
@@ -175,9 +174,8 @@ impl Keyed {
 
     /// Takes in another state: keys are hashed once each, whatever their rows were.
     pub(super) fn merge(&mut self, shape: &Shape, other: &Self) {
-        let columns = other.key_columns(shape);
         let mut ids = Vec::new();
-        self.keys.insert(&borrowed(&columns), other.len(), &mut ids);
+        self.keys.insert_keys(&other.keys, &shape.spec.keys, &mut ids);
         self.states.merge(&other.states, &ids, self.keys.len());
     }
 

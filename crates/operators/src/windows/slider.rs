@@ -7,8 +7,8 @@
 //! A suffix is kept only where it saves as many keys as it has: with it, the panes since the last one need not be merged
 //! again. So suffixes hold at most as much as panes do, also when no key comes back.
 //!
-//! All of them speak of keys by the same ids, which are looked up once for each pane: what a window holds is then put
-//! together cell by cell, without hashing.
+//! All of them speak of keys by the same ids, which are looked up once for each pane, mostly in the directory that panes
+//! share: what a window holds is then put together cell by cell, without hashing.
 //!
 //! S1. `suffixes` ascend from the back: each holds all panes from its own up to `boundary`.
 //! S2. `behind` holds the panes above `boundary` up to `reach`.
@@ -192,7 +192,13 @@ impl Slider {
     ) -> Option<Sliced> {
         *self = Self { boundary: last, reach: last, counted: self.counted, ..Self::default() };
         let most = panes.range(first..=last).map(|(_, pane)| pane.len()).max().unwrap_or(0);
-        self.keys = Some(Arc::new(KeyIndex::expecting(&shape.spec.keys, most)));
+        let directory = panes.range(first..=last).find_map(|(_, pane)| match &pane.keys {
+            KeyIndex::Shared(keys) => Some(keys.directory()),
+            _ => None,
+        });
+        let keys =
+            directory.map_or_else(|| KeyIndex::expecting(&shape.spec.keys, most), |known| known.index());
+        self.keys = Some(Arc::new(keys));
         let (mut states, mut keys_since) = (Accumulators::new(shape), 0);
         let mut known = 0;
         for (&number, pane) in panes.range(first..=last).rev() {
@@ -218,7 +224,7 @@ impl Slider {
     fn ids_of(&mut self, shape: &Shape, state: &Keyed) -> Vec<u32> {
         let mut ids = Vec::new();
         if let Some(keys) = &mut self.keys {
-            state.find_ids(shape, Arc::make_mut(keys), &mut ids);
+            Arc::make_mut(keys).insert_keys(&state.keys, &shape.spec.keys, &mut ids);
         }
         ids
     }

@@ -102,6 +102,7 @@ impl Grid {
         }
         if self.panes.is_empty() {
             self.slider.clear(&mut self.bytes);
+            self.directories.clear();
         }
         // Windows that nobody corrected end here, once they have been given out.
         if self.shape.corrects() && self.next_first(self.closed).is_none() {

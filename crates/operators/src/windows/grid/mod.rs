@@ -15,7 +15,9 @@
 //! G3. `firsts[n]` is a part of window `n` beside its panes: what was split off from another operator.
 //! G4. With allowed lateness, `finals[n]` holds what window `n` was given out with and, apart from it, the rows that came
 //!     for it since. Both are gone when `gone` passes.
-//! G5. `bytes` is what all states hold together, each counted as it was after its last change.
+//! G5. The panes of sliding windows look their keys up in `directories`, new ones in the last of them. One that has twice
+//!     the keys of a pane, and then some, is followed by another: so what nobody asks for any more is let go.
+//! G6. `bytes` is what all states hold together, each counted as it was after its last change, without directories.
 
 mod emission;
 mod lateness;
@@ -35,6 +37,7 @@ use super::keyed::Keyed;
 use super::slider::Slider;
 use super::spec::{Rows, Shape};
 use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
+use crate::keys::shared::Directory;
 use emission::Emission;
 pub(super) use lateness::each_below;
 
@@ -67,7 +70,11 @@ pub(super) struct Grid {
     ids: Vec<u32>,
     /// The keys of the pane that was filled last.
     usual_keys: usize,
+    directories: Vec<Directory>,
 }
+
+/// A directory may have so many keys beside twice those of a pane (G5).
+const SPARE_KEYS: usize = 1024;
 
 impl Grid {
     pub(super) fn new(shape: Arc<Shape>, windows: Aligned) -> Self {
@@ -91,6 +98,7 @@ impl Grid {
             bytes: 0,
             ids: Vec::new(),
             usual_keys: 0,
+            directories: Vec::new(),
         }
     }
 
@@ -102,8 +110,18 @@ impl Grid {
     }
 
     fn update_pane(&mut self, pane: i64, rows: &Rows<'_>) {
-        let new = || Keyed::expecting(&self.shape, self.usual_keys);
-        let state = self.panes.entry(pane).or_insert_with(new);
+        let (usual, directories) = (self.usual_keys, &mut self.directories);
+        let state = self.panes.entry(pane).or_insert_with(|| {
+            if self.windows.is_tumbling() || self.shape.spec.keys.is_empty() {
+                return Keyed::expecting(&self.shape, usual);
+            }
+            if directories.last().is_none_or(|last| last.len() > usual * 2 + SPARE_KEYS) {
+                directories.retain(Directory::is_shared);
+                directories.push(Directory::new(&self.shape.spec.keys));
+            }
+            let keys = directories.last().map(Directory::index);
+            Keyed::with_keys(&self.shape, keys.expect("one was pushed"))
+        });
         state.update(&self.shape, rows, &mut self.ids);
         self.usual_keys = state.len();
         state.count(&mut self.bytes);
@@ -226,6 +244,7 @@ impl Stateful for Grid {
     fn bytes(&self) -> usize {
         // The nodes of maps are at least half full.
         self.bytes
+            + self.directories.iter().map(Directory::bytes).sum::<usize>()
             + self.panes.len() * size_of::<(i64, Keyed)>() * 2
             + self.sides.len() * size_of::<((WindowNumber, i64), Keyed)>() * 2
             + self.firsts.len() * size_of::<(WindowNumber, Keyed)>() * 2
