@@ -284,9 +284,9 @@ mod tests {
     use super::*;
 
     const SHAPES: [ShapeOptions; 3] = [
-        ShapeOptions { block_rows: None, chunk_blocks: None },
-        ShapeOptions { block_rows: Some(64), chunk_blocks: Some(2) },
-        ShapeOptions { block_rows: Some(7), chunk_blocks: Some(1) },
+        ShapeOptions { block_rows: None, chunk_blocks: None, full_chunks: false },
+        ShapeOptions { block_rows: Some(64), chunk_blocks: Some(2), full_chunks: false },
+        ShapeOptions { block_rows: Some(7), chunk_blocks: Some(1), full_chunks: false },
     ];
 
     fn coordinator() -> Coordinator {

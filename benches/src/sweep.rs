@@ -61,7 +61,11 @@ impl Size {
     fn measure(self, coordinator: &Coordinator, passed_bytes: usize) -> f64 {
         let columns = self.row_bytes / size_of::<i64>();
         let source = Source::new(columns, self.block_rows);
-        let shape = ShapeOptions { block_rows: Some(self.block_rows), chunk_blocks: Some(self.chunk_blocks) };
+        let shape = ShapeOptions {
+            block_rows: Some(self.block_rows),
+            chunk_blocks: Some(self.chunk_blocks),
+            ..ShapeOptions::default()
+        };
         let mut link = Link::open(MemoryKind::Blocks, columns, shape, coordinator)
             .expect("the budget has room for a log");
         link.fall_behind(&source, (BEHIND_CHUNKS * self.chunk_blocks * self.block_rows) as u64);

@@ -117,7 +117,7 @@ fn any_options() -> impl Strategy<Value = EngineOptions> {
             memory,
             chain,
             platform,
-            shape: ShapeOptions { block_rows, chunk_blocks },
+            shape: ShapeOptions { block_rows, chunk_blocks, ..ShapeOptions::default() },
             rows_per_run,
             budget_bytes: Some(4 << 20),
             ..RunOptions::default()

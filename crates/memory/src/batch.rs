@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::column::{Column, ColumnBuf, Physical, Values};
 use crate::payload::Payload;
-use crate::view::make_view;
+use crate::view::{are_ascii, make_view_within};
 
 /// A batch that does not fit the declared schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -172,7 +172,14 @@ fn open_column(array: &ArrayRef) -> Result<Source, arrow_schema::ArrowError> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
     let variable = matches!(Physical::of(array.data_type()), Some(Physical::View));
     let dictionary = matches!(array.data_type(), DataType::Dictionary(..));
-    if variable || dictionary {
+    if let Some(array) = array.as_string_view_opt() {
+        let data = array.to_data();
+        data.validate()?;
+        data.validate_nulls()?;
+        if !are_ascii(array.views(), array.data_buffers()) {
+            data.validate_values()?; // B1
+        }
+    } else if variable || dictionary {
         array.to_data().validate_full()?; // B1
     }
     Ok(match array.data_type() {
@@ -386,7 +393,7 @@ fn load_offsets<O: Copy + TryInto<usize>>(
             base = from;
             buffers.push(payload.slice(base).into());
         }
-        views.push(make_view(&bytes[from..to], buffers.len() as u32 - 1, (from - base) as u32));
+        views.push(make_view_within(bytes, (from, to), buffers.len() as u32 - 1, (from - base) as u32));
     };
     match rows {
         Rows::All => (0..offsets.len() - 1).for_each(&mut push),

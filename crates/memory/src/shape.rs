@@ -5,6 +5,7 @@
 //! the full chunk. A small chunk may hold shorter blocks than a large one.
 
 use crate::layout::{BlockLayout, Layout, MOST_ROWS};
+use crate::platform::HUGE_PAGE_BYTES;
 
 /// Bytes of the smallest chunk.
 pub const START_CHUNK_BYTES: usize = 16 * 1024;
@@ -21,16 +22,21 @@ pub struct ShapeOptions {
     pub block_rows: Option<usize>,
     /// Blocks of a full chunk.
     pub chunk_blocks: Option<usize>,
+    /// Whether a busy log goes on to full chunks, not only to full blocks, also when its readers keep up.
+    pub full_chunks: bool,
 }
 
-/// Bytes of a block that is handed out as it stands.
-const EXPORT_BLOCK_BYTES: usize = 2 << 20;
-
 impl ShapeOptions {
-    /// Sizes for rows that leave the engine: one long block per chunk, since a block becomes a batch and takes its
-    /// whole chunk along.
+    /// Sizes for rows that leave the engine: a chunk is one huge page, filled with as few and as long blocks as there
+    /// can be, since a block becomes a batch and takes its whole chunk along.
     pub fn for_export(layout: &Layout) -> Self {
-        Self { block_rows: Some(layout.rows_within(EXPORT_BLOCK_BYTES)), chunk_blocks: Some(1) }
+        let longest = layout.block_bytes(MOST_ROWS).max(1);
+        let blocks = HUGE_PAGE_BYTES.div_ceil(longest).clamp(1, MOST_BLOCKS);
+        Self {
+            block_rows: Some(layout.rows_within(HUGE_PAGE_BYTES / blocks)),
+            chunk_blocks: Some(blocks),
+            full_chunks: true,
+        }
     }
 }
 
@@ -65,6 +71,7 @@ pub struct Shapes {
     layout: Layout,
     block_rows: usize,
     chunk_blocks: usize,
+    full_chunks: bool,
     start_bytes: usize,
     full_bytes: usize,
 }
@@ -77,7 +84,8 @@ impl Shapes {
         let chunk_blocks = options.chunk_blocks.unwrap_or(DEFAULT_CHUNK_BLOCKS).clamp(1, MOST_BLOCKS);
         let full_bytes = (layout.block_bytes(block_rows) * chunk_blocks).next_power_of_two().max(PAGE);
         let start_bytes = START_CHUNK_BYTES.max(layout.block_bytes(1).next_power_of_two()).min(full_bytes);
-        Self { layout, block_rows, chunk_blocks, start_bytes, full_bytes }
+        let full_chunks = options.full_chunks;
+        Self { layout, block_rows, chunk_blocks, full_chunks, start_bytes, full_bytes }
     }
 
     /// The layout of rows.
@@ -105,8 +113,11 @@ impl Shapes {
         self.start_bytes << class.min(self.last())
     }
 
-    /// The smallest class whose blocks are full.
+    /// The class that a busy log goes to: the smallest whose blocks are full, unless all of the chunk is to be.
     pub fn working(&self) -> usize {
+        if self.full_chunks {
+            return self.last();
+        }
         (0..=self.last())
             .find(|&class| self.shape(class).block.rows == self.block_rows)
             .unwrap_or(self.last())
@@ -131,7 +142,11 @@ mod tests {
 
     fn shapes(columns: usize, block_rows: Option<usize>, chunk_blocks: Option<usize>) -> Shapes {
         let column = ColumnKind { physical: Physical::I64, nullable: true };
-        Shapes::new(Layout::new(vec![column; columns]), ShapeOptions { block_rows, chunk_blocks }, 512 * 1024)
+        Shapes::new(
+            Layout::new(vec![column; columns]),
+            ShapeOptions { block_rows, chunk_blocks, ..ShapeOptions::default() },
+            512 * 1024,
+        )
     }
 
     #[test]
@@ -144,6 +159,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn rows_that_leave_fill_their_chunks(widths in prop::collection::vec((0_usize..4, any::<bool>()), 1..40)) {
+            let kinds = [Physical::U8, Physical::I32, Physical::I64, Physical::View];
+            let column = |(kind, nullable): &(usize, bool)| ColumnKind { physical: kinds[*kind], nullable: *nullable };
+            let layout = Layout::new(widths.iter().map(column).collect());
+            let shapes = Shapes::new(layout.clone(), ShapeOptions::for_export(&layout), 512 * 1024);
+            let full = shapes.shape(shapes.last());
+            prop_assert_eq!(full.bytes, HUGE_PAGE_BYTES);
+            prop_assert!(full.blocks * full.block.bytes * 10 >= full.bytes * 9, "{} x {}", full.blocks, full.block.bytes);
+        }
+
         #[test]
         fn every_class_holds_its_blocks(
             columns in 0_usize..300,

@@ -5,6 +5,8 @@
 //!
 //! V1. A view is read only beside the payloads it was made for.
 
+use arrow_buffer::Buffer;
+
 use crate::payload::Payloads;
 
 /// Longest value that stands in the view itself.
@@ -30,6 +32,38 @@ pub fn make_view(bytes: &[u8], buffer: u32, offset: u32) -> u128 {
         raw[12..].copy_from_slice(&offset.to_le_bytes());
     }
     u128::from_le_bytes(raw)
+}
+
+/// A view of `bytes[from..to]`, which stand at `offset` of buffer `buffer`. Faster than [`make_view`] where the value is
+/// followed by others, whose bytes are read with it.
+#[inline]
+pub fn make_view_within(bytes: &[u8], (from, to): (usize, usize), buffer: u32, offset: u32) -> u128 {
+    let len = to - from;
+    match bytes.get(from..).and_then(<[u8]>::first_chunk::<16>) {
+        None => make_view(&bytes[from..to], buffer, offset),
+        Some(_) if len > INLINE_BYTES => make_view(&bytes[from..to], buffer, offset),
+        Some(window) => {
+            let text = u128::from_le_bytes(*window) & !(u128::MAX << (8 * len));
+            text << 32 | len as u128
+        }
+    }
+}
+
+/// The upper bit of each byte of a value that stands in its view: set where the byte is no ASCII.
+const NOT_ASCII: u128 = 0x8080_8080_8080_8080_8080_8080_u128 << 32;
+
+/// Whether every view is sound beside these buffers, and every value ASCII. A quick look at what is nearly always so:
+/// views for which it is not may still be sound.
+pub fn are_ascii(views: &[u128], buffers: &[Buffer]) -> bool {
+    views.iter().all(|&view| {
+        let len = view_len(view);
+        if len <= INLINE_BYTES {
+            return view & NOT_ASCII == 0 && (view >> 32) >> (8 * len) == 0;
+        }
+        let (buffer, offset) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
+        let value = buffers.get(buffer).and_then(|buffer| buffer.get(offset..offset + len));
+        value.is_some_and(|value| value[..4] == ((view >> 32) as u32).to_le_bytes() && value.is_ascii())
+    })
 }
 
 /// Hands the bytes of a value to `read`.
@@ -80,7 +114,7 @@ pub fn equal(left: u128, left_payloads: Payloads<'_>, right: u128, right_payload
 mod tests {
     use super::*;
     use crate::payload::Payload;
-    use arrow_buffer::Buffer;
+    use arrow_array::StringViewArray;
     use proptest::prelude::*;
 
     fn place(bytes: &[u8]) -> (u128, Vec<Payload>) {
@@ -104,6 +138,39 @@ mod tests {
             prop_assert_eq!(with_bytes(a, a_buffers, <[u8]>::to_vec), left.clone());
             prop_assert_eq!(compare(a, a_buffers, b, b_buffers), left.cmp(&right));
             prop_assert_eq!(equal(a, a_buffers, b, b_buffers), left == right);
+        }
+
+        #[test]
+        fn a_view_is_the_same_whatever_follows_its_value(
+            bytes in prop::collection::vec(any::<u8>(), 0..60), from in 0_usize..60, len in 0_usize..40,
+        ) {
+            let from = from.min(bytes.len());
+            let to = (from + len).min(bytes.len());
+            prop_assert_eq!(make_view_within(&bytes, (from, to), 7, 9), make_view(&bytes[from..to], 7, 9));
+        }
+
+        /// What passes is what Arrow takes for valid, of text that is ASCII; any single bit may be wrong.
+        #[test]
+        fn what_is_ascii_is_valid(
+            texts in prop::collection::vec("[ -~]{0,20}|[é✓]{0,6}", 1..6),
+            flips in prop::collection::vec((0_usize..6, 0_u32..128), 0..2),
+            short_by in 0_usize..3,
+        ) {
+            let bytes: Vec<u8> = texts.iter().flat_map(|text| text.bytes()).collect();
+            let mut offset = 0;
+            let mut views: Vec<u128> = texts.iter().map(|text| {
+                let view = make_view(text.as_bytes(), 0, offset);
+                offset += text.len() as u32;
+                view
+            }).collect();
+            for (view, bit) in &flips {
+                let view = view % views.len();
+                views[view] ^= 1 << bit;
+            }
+            let buffers = vec![Buffer::from_vec(bytes[..bytes.len().saturating_sub(short_by)].to_vec())];
+            let is_ascii = are_ascii(&views, &buffers);
+            let array = StringViewArray::try_new(views.into(), buffers, None);
+            prop_assert_eq!(is_ascii, array.is_ok_and(|array| array.iter().flatten().all(str::is_ascii)));
         }
     }
 }

@@ -25,7 +25,11 @@ fn any_options() -> impl Strategy<Value = LogOptions> {
     let chunk_blocks = prop::sample::select(vec![Some(1), Some(2), Some(5), None]);
     let capacities = prop::sample::select(vec![(1, 1), (2, 1), (2, 2), (3, 5), (64, 256)]);
     (block_rows, chunk_blocks, capacities).prop_map(|(block_rows, chunk_blocks, (directory, signals))| {
-        LogOptions { shape: ShapeOptions { block_rows, chunk_blocks }, directory, signals }
+        LogOptions {
+            shape: ShapeOptions { block_rows, chunk_blocks, ..ShapeOptions::default() },
+            directory,
+            signals,
+        }
     })
 }
 
@@ -83,7 +87,7 @@ fn run(logs: &[(Rows, LogOptions)], steps: &[(usize, Step)], spare_bytes: usize,
 fn a_log_that_is_used_goes_to_full_blocks() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Float64, true)]);
     let coordinator = coordinator(64 << 20, 64 << 20);
-    let shape = ShapeOptions { block_rows: Some(4096), chunk_blocks: None };
+    let shape = ShapeOptions { block_rows: Some(4096), chunk_blocks: None, ..ShapeOptions::default() };
     let options = LogOptions { shape, ..LogOptions::default() };
     let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(Nobody)).unwrap();
     let mut reader = writer.join(Arc::new(Nobody));

@@ -51,7 +51,8 @@ impl Tracked {
 /// Chunks of one block of [`CHUNK_ROWS`] rows with one nullable column of strings, or several of them.
 fn log(columns: usize, coordinator: &Coordinator, wake: Arc<dyn Wake>) -> (LogWriter, LogReader) {
     let layout = Layout::new(vec![ColumnKind { physical: Physical::View, nullable: true }; columns]);
-    let shape = ShapeOptions { block_rows: Some(CHUNK_ROWS), chunk_blocks: Some(1) };
+    let shape =
+        ShapeOptions { block_rows: Some(CHUNK_ROWS), chunk_blocks: Some(1), ..ShapeOptions::default() };
     let options = LogOptions { shape, ..LogOptions::default() };
     let mut writer = LogWriter::new(layout, &options, coordinator, wake).unwrap();
     let reader = writer.join(Arc::new(Nobody));

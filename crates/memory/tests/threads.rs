@@ -159,7 +159,7 @@ fn read(shape: Shape, mut reader: LogReader, gate: &Gate, mut row: u64, until: u
 fn run(shape: Shape) {
     let coordinator = coordinator(4 << 20, 2 << 20);
     let options = LogOptions {
-        shape: ShapeOptions { block_rows: shape.block_rows, chunk_blocks: None },
+        shape: ShapeOptions { block_rows: shape.block_rows, chunk_blocks: None, ..ShapeOptions::default() },
         ..LogOptions::default()
     };
     let [room, one, two, three] = [(); 4].map(|()| Arc::new(Gate::new()));

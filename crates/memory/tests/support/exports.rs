@@ -36,7 +36,8 @@ pub fn schema(rows: &Rows) -> SchemaRef {
 }
 
 pub fn open(rows: &Rows, block_rows: usize, coordinator: &Coordinator) -> (LogWriter, LogReader) {
-    let shape = ShapeOptions { block_rows: Some(block_rows), chunk_blocks: Some(2) };
+    let shape =
+        ShapeOptions { block_rows: Some(block_rows), chunk_blocks: Some(2), ..ShapeOptions::default() };
     let options = LogOptions { shape, ..LogOptions::default() };
     let mut writer = LogWriter::new(rows.layout(), &options, coordinator, Arc::new(Nobody)).unwrap();
     let reader = writer.join(Arc::new(Nobody));
