@@ -61,7 +61,7 @@ pub fn ysb_generate(
     zipf: f64,
     view_share: f64,
 ) -> PyResult<BatchStream> {
-    let options = Options { seed, rate, out_of_order_ms, late_every, zipf, view_share };
+    let options = Options { seed, rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s: 0 };
     let range = row_range(start, rows).map_err(refused)?;
     let batches = Ysb::new(options).map_err(refused)?.batches(range, batch_rows).map_err(refused)?;
     Ok(BatchStream { schema: ysb::schema(), batches: Mutex::new(Some(Box::new(batches))) })

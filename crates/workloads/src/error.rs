@@ -18,6 +18,18 @@ pub enum WorkloadError {
         /// The largest value allowed.
         most: u64,
     },
+    /// A point in time outside its bounds.
+    #[error("{option} must be between {least} and {most}, got {value}")]
+    TimeOutOfBounds {
+        /// The option's name.
+        option: &'static str,
+        /// The value that was asked for.
+        value: i64,
+        /// The earliest value allowed.
+        least: i64,
+        /// The latest value allowed.
+        most: i64,
+    },
     /// A share that is no probability.
     #[error("{option} must be a number between 0 and 1, got {value}")]
     NotAShare {
@@ -39,6 +51,32 @@ pub enum WorkloadError {
         start: u64,
         /// How many rows were asked for.
         rows: u64,
+    },
+    /// A data set that ends before the range does.
+    #[error("there is no row {row}: the data set has {rows} rows")]
+    PastTheEnd {
+        /// The last row asked for.
+        row: u64,
+        /// How many rows there are.
+        rows: u64,
+    },
+    /// A row of one of several streams whose events are numbered together, so far out that it has no number.
+    #[error("row {row} of {stream} comes after the last event id, {}", u64::MAX)]
+    EventsOverflow {
+        /// The stream's name.
+        stream: &'static str,
+        /// The last row asked for.
+        row: u64,
+    },
+    /// An event so far out that one of its times does not fit a timestamp.
+    #[error(
+        "event {event} has no event time: at {rate} events per second it does not fit 64 bits of milliseconds"
+    )]
+    EventTimeOverflow {
+        /// The last event asked for.
+        event: u64,
+        /// Events per second of event time.
+        rate: u64,
     },
     /// A row so far out that its event time does not fit a timestamp.
     #[error("row {row} has no event time: at {rate} rows per second it does not fit 64 bits of milliseconds")]

@@ -9,12 +9,30 @@
 //! W3. The data set of a seed never changes between releases. The tests hold checksums of it.
 //! W4. Options and ranges are checked before the first row is made; making rows cannot fail.
 //!
-//! - [`ysb`]: the Yahoo! streaming benchmark, the variant with numbers for ids.
+//! - [`cm`]: the events of a computing cluster, after a published trace.
+//! - [`ipq`]: ad revenue and logs of many sources, with volumes that vary, and the jobs of mixed tenants.
+//! - [`lrb`]: Linear Road, the position reports of cars on expressways; it ends after some hours.
+//! - [`me`]: the sensors of a manufacturing plant, after published data.
+//! - [`nexmark`]: NEXMark, the persons, auctions and bids of an auction house.
+//! - [`nyt`]: the taxi trips of New York, a model of the published data.
+//! - [`sg`]: the meters of a smart grid, after published data.
+//! - [`ysb`]: the Yahoo! streaming benchmark, with numbers or with text for ids.
 #![forbid(unsafe_code)]
 
+mod bounds;
+pub mod cm;
 mod error;
+pub mod ipq;
+pub mod lrb;
+pub mod me;
+pub mod nexmark;
+pub mod nyt;
 mod random;
 mod rows;
+pub mod sg;
+mod shapes;
+mod texts;
+mod times;
 pub mod ysb;
 mod zipf;
 

@@ -24,6 +24,11 @@ pub trait Rows: Send + Sync {
     /// Its columns.
     fn schema(&self) -> SchemaRef;
 
+    /// Rows that one batch of this table may have, [`MAX_BATCH_ROWS`] or fewer.
+    fn max_batch_rows(&self) -> u64 {
+        MAX_BATCH_ROWS
+    }
+
     /// Refuses rows that there are not.
     ///
     /// # Errors
@@ -36,11 +41,11 @@ pub trait Rows: Send + Sync {
     /// The rows with these ids, as one batch. A range that ends before it starts is empty.
     ///
     /// # Errors
-    /// More than [`MAX_BATCH_ROWS`] rows, or rows that there are not.
+    /// More than [`Self::max_batch_rows`] rows, or rows that there are not.
     fn generate(&self, rows: Range<u64>) -> Result<RecordBatch, WorkloadError> {
         let count = rows.end.saturating_sub(rows.start);
-        if count > MAX_BATCH_ROWS {
-            let (option, least, most) = ("rows of one batch", 0, MAX_BATCH_ROWS);
+        if count > self.max_batch_rows() {
+            let (option, least, most) = ("rows of one batch", 0, self.max_batch_rows());
             return Err(WorkloadError::OutOfBounds { option, value: count, least, most });
         }
         self.check_rows(&rows)?;
@@ -51,13 +56,13 @@ pub trait Rows: Send + Sync {
     /// evenly. Each batch is made when it is asked for.
     ///
     /// # Errors
-    /// `batch_rows` of 0 or above [`MAX_BATCH_ROWS`], or rows that there are not.
+    /// `batch_rows` of 0 or above [`Self::max_batch_rows`], or rows that there are not.
     fn batches(&self, rows: Range<u64>, batch_rows: u64) -> Result<Batches<Self>, WorkloadError>
     where
         Self: Clone,
     {
-        if batch_rows == 0 || batch_rows > MAX_BATCH_ROWS {
-            let (option, least, most) = ("batch_rows", 1, MAX_BATCH_ROWS);
+        if batch_rows == 0 || batch_rows > self.max_batch_rows() {
+            let (option, least, most) = ("batch_rows", 1, self.max_batch_rows());
             return Err(WorkloadError::OutOfBounds { option, value: batch_rows, least, most });
         }
         self.check_rows(&rows)?;

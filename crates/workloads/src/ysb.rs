@@ -1,6 +1,7 @@
 //! YSB, the Yahoo! streaming benchmark: advertising events, counted per campaign.
 //!
-//! This is the variant with numbers: every id is an `i64`. There are 1000 ads in 100 campaigns of 10, and
+//! [`Ysb`] is the variant with numbers: every id is an `i64`. [`YsbStrings`] has the same rows with text for
+//! ids, types and addresses. There are 1000 ads in 100 campaigns of 10, and
 //! which ad belongs to which campaign depends on the seed ([`campaigns`]). The columns, none of them ever
 //! null:
 //!
@@ -28,6 +29,7 @@
 mod campaigns;
 mod columns;
 mod options;
+mod strings;
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -36,8 +38,10 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 pub use campaigns::{campaign_of_ads, campaigns};
-pub use options::{MAX_OUT_OF_ORDER_MS, Options};
+pub use options::Options;
+pub use strings::{YsbStrings, campaigns_strings, schema_strings};
 
+pub use crate::times::{MAX_LATE_MS, MAX_OUT_OF_ORDER_MS};
 use crate::{Rows, WorkloadError};
 use columns::Columns;
 
@@ -49,8 +53,7 @@ pub const CAMPAIGNS: u16 = 100;
 pub const ADS_PER_CAMPAIGN: u16 = ADS / CAMPAIGNS;
 /// The `event_type` that the query keeps.
 pub const VIEW: i64 = 0;
-/// How far back a late row is moved at most.
-pub const MAX_LATE_MS: u64 = 60_000;
+
 /// The columns of YSB.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -98,14 +101,14 @@ impl Rows for Ysb {
     }
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
-        self.options.check_times(rows)
+        self.columns.times.check_rows(rows)
     }
 
     fn fill(&self, rows: Range<u64>) -> RecordBatch {
         let columns = &self.columns;
         let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMillisecondArray::from(columns.event_time(rows.clone()))),
+            Arc::new(TimestampMillisecondArray::from(columns.times.column(rows.clone()))),
             numbers(columns.user_id(rows.clone())),
             numbers(columns.page_id(rows.clone())),
             numbers(columns.ad_id(rows.clone())),

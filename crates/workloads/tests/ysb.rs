@@ -54,14 +54,10 @@ fn any_options() -> impl Strategy<Value = Options> {
         prop_oneof![Just(0), 1..50u64],
         prop_oneof![Just(0.0), 0.1..3.0],
         0.0..=1.0,
+        prop_oneof![Just(0), 1..1_000u64],
     )
-        .prop_map(|(seed, rate, out_of_order_ms, late_every, zipf, view_share)| Options {
-            seed,
-            rate,
-            out_of_order_ms,
-            late_every,
-            zipf,
-            view_share,
+        .prop_map(|(seed, rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s)| {
+            Options { seed, rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s }
         })
 }
 
@@ -183,6 +179,38 @@ fn view_share_is_met_and_the_rest_shared_evenly() {
 }
 
 #[test]
+fn every_second_period_has_twice_the_views() {
+    let plain = rows_of(Options { rate: 10_000, ..Options::default() });
+    let switched = rows_of(Options { rate: 10_000, switch_every_s: 4, ..Options::default() });
+    let types = column(&switched, "event_type");
+    for (period, rows) in types.chunks(40_000).enumerate() {
+        let counts = tally(rows, 3);
+        let expected = if period % 2 == 0 { 1.0 / 3.0 } else { 2.0 / 3.0 };
+        let share = |n: u64| n as f64 / rows.len() as f64;
+        assert!((share(counts[0]) - expected).abs() < 0.015, "period {period}: {counts:?}");
+        assert!((share(counts[1]) - (1.0 - expected) / 2.0).abs() < 0.015, "period {period}: {counts:?}");
+        let same = rows == &column(&plain, "event_type")[period * 40_000..][..rows.len()];
+        assert_eq!(same, period % 2 == 0, "period {period}");
+    }
+
+    let capped = rows_of(Options { rate: 100_000, switch_every_s: 1, view_share: 0.7, ..Options::default() });
+    assert!(column(&capped, "event_type")[100_000..].iter().all(|&event| event == VIEW));
+    // There are not enough rows for a second period that is so far out.
+    for switch_every_s in [1 << 58, u64::MAX] {
+        let never = Options { switch_every_s, ..Options::default() };
+        assert_eq!(rows_of(never.clone()), rows_of(Options::default()));
+        assert_eq!(Ysb::new(never).unwrap().generate(u64::MAX - 5..u64::MAX).unwrap().num_rows(), 5);
+    }
+}
+
+#[test]
+fn the_switch_goes_by_the_times_in_order() {
+    let options = Options { rate: 10_000, switch_every_s: 4, ..Options::default() };
+    let moved = rows_of(Options { out_of_order_ms: 50, late_every: 7, ..options.clone() });
+    assert_eq!(column(&moved, "event_type"), column(&rows_of(options), "event_type"));
+}
+
+#[test]
 fn zipf_puts_the_first_ads_in_front() {
     let batch = rows_of(Options { zipf: 1.0, ..Options::default() });
     let counts = tally(column(&batch, "ad_id"), ADS.into());
@@ -231,6 +259,11 @@ fn an_option_leaves_the_other_columns_alone() {
     }
     for name in ["event_time", "user_id", "page_id", "ad_type", "ip"] {
         assert_eq!(column(&plain, name), column(&zipf, name), "{name}");
+    }
+    let slow = Options { rate: 12, ..Options::default() };
+    let switched = rows_of(Options { switch_every_s: 60, ..slow.clone() });
+    for name in ["event_time", "user_id", "page_id", "ad_id", "ad_type", "ip"] {
+        assert_eq!(column(&rows_of(slow.clone()), name), column(&switched, name), "{name}");
     }
 }
 
@@ -332,14 +365,23 @@ fn empty_ranges_give_empty_data() {
 /// W3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything =
-        Options { seed: 42, rate: 3_000, out_of_order_ms: 50, late_every: 20, zipf: 1.0, view_share: 0.5 };
+    let everything = Options {
+        seed: 42,
+        rate: 3_000,
+        out_of_order_ms: 50,
+        late_every: 20,
+        zipf: 1.0,
+        view_share: 0.5,
+        switch_every_s: 0,
+    };
     let sum = |options: Options, start: u64| {
         checksum(&Ysb::new(options).unwrap().generate(start..start + 1_000).unwrap())
     };
     assert_eq!(sum(Options::default(), 0), 0xA14F_0159_AF2B_F69B);
     assert_eq!(sum(Options::default(), 1 << 40), 0x5D9E_68F9_92E0_2457);
-    assert_eq!(sum(everything, 0), 0x43E2_BD41_CCDF_6746);
+    assert_eq!(sum(everything.clone(), 0), 0x43E2_BD41_CCDF_6746);
+    let switched = Options { view_share: 0.3, switch_every_s: 7, ..everything };
+    assert_eq!(sum(switched, 20_500), 0xB175_B343_56BB_6447);
     assert_eq!(checksum(&campaigns(7)), 0x89DB_62E2_A683_4D55);
     assert_eq!(campaign_of_ads(7)[..8], [96, 12, 23, 66, 19, 72, 71, 78]);
 

@@ -1,11 +1,7 @@
 //! What a caller may choose about the YSB data, and the bounds of each choice.
 
-use std::ops::Range;
-
-use crate::WorkloadError;
-
-/// The largest [`Options::out_of_order_ms`]: a year. Far beyond use, and far from overflow.
-pub const MAX_OUT_OF_ORDER_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
+use crate::times::Pace;
+use crate::{WorkloadError, bounds};
 
 /// The choices that define one YSB data set.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,46 +18,34 @@ pub struct Options {
     pub zipf: f64,
     /// Probability of a view. Clicks and purchases share the rest evenly.
     pub view_share: f64,
+    /// In every second period of so many seconds views are twice as probable, at most 1: what an engine knows
+    /// about the filter is then out of date. 0 for never. The periods are those of the times in order, before
+    /// rows are moved, so a row at the edge of one may be moved across it.
+    pub switch_every_s: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 7, rate: 1_000_000, out_of_order_ms: 0, late_every: 0, zipf: 0.0, view_share: 1.0 / 3.0 }
+        Self {
+            seed: 7,
+            rate: 1_000_000,
+            out_of_order_ms: 0,
+            late_every: 0,
+            zipf: 0.0,
+            view_share: 1.0 / 3.0,
+            switch_every_s: 0,
+        }
     }
 }
 
 impl Options {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
-        let bounds = [
-            // Half the range of u64, so that a remainder below `rate` can be added to without overflow.
-            ("rate", self.rate, 1, i64::MAX as u64),
-            ("out_of_order_ms", self.out_of_order_ms, 0, MAX_OUT_OF_ORDER_MS),
-        ];
-        for (option, value, least, most) in bounds {
-            if !(least..=most).contains(&value) {
-                return Err(WorkloadError::OutOfBounds { option, value, least, most });
-            }
-        }
-        if !(self.zipf.is_finite() && self.zipf >= 0.0) {
-            return Err(WorkloadError::BadExponent { value: self.zipf });
-        }
-        if !(0.0..=1.0).contains(&self.view_share) {
-            return Err(WorkloadError::NotAShare { option: "view_share", value: self.view_share });
-        }
-        Ok(())
+        self.pace().check()?;
+        bounds::exponent(self.zipf)?;
+        bounds::share("view_share", self.view_share)
     }
 
-    /// Refuses rows whose event time could go past the last timestamp. Times grow with the row id, so the
-    /// last row decides; backwards there is no limit to reach, since the first row is at 0.
-    pub(super) fn check_times(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let row = rows.end - 1;
-        let latest_ms = u128::from(row) * 1_000 / u128::from(self.rate) + u128::from(self.out_of_order_ms);
-        if latest_ms > i64::MAX as u128 {
-            return Err(WorkloadError::TimeOverflow { row, rate: self.rate });
-        }
-        Ok(())
+    pub(super) fn pace(&self) -> Pace {
+        Pace { rate: self.rate, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
     }
 }

@@ -1,0 +1,216 @@
+//! CM, cluster monitoring: what happens to the tasks of a computing cluster, after Google's trace of 2011.
+//!
+//! A row is an event of a task. A few jobs have most of the events. The columns, none of them ever null, are
+//! those of the trace, 64 bytes in a row:
+//!
+//! | column        | values                                                                             |
+//! |---------------|------------------------------------------------------------------------------------|
+//! | `timestamp`   | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for disorder     |
+//! | `job`         | by Zipf's law                                                                        |
+//! | `task`        | number of the task within its job: up to 4000, fewer in jobs with few events         |
+//! | `machine`     | one of [`MACHINES`]; -1 for tasks that have none, which are all that are submitted and most that are killed |
+//! | `event_type`  | 0 submit, 1 schedule, 2 evict, 3 fail, 4 finish, 5 kill                              |
+//! | `user`        | of the job, 0..512                                                                   |
+//! | `category`    | of the job, 0..4, mostly 0                                                           |
+//! | `priority`    | of the job, 0..11                                                                    |
+//! | `cpu`, `ram`, `disk` | what each task of the job asks for, as a share of the largest machine         |
+//! | `constraints` | of the job, 0 or 1                                                                   |
+//!
+//! ```
+//! use penstock_workloads::Rows;
+//! use penstock_workloads::cm::{Cm, Options};
+//!
+//! let cm = Cm::new(Options { seed: 42, ..Options::default() })?;
+//! let whole = cm.generate(0..1_000)?;
+//! let tail = cm.generate(600..1_000)?;
+//! assert_eq!(whole.slice(600, 400), tail);
+//! # Ok::<(), penstock_workloads::WorkloadError>(())
+//! ```
+
+mod jobs;
+mod lanes;
+mod options;
+
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::{ArrayRef, Float32Array, Int32Array, Int64Array, RecordBatch, TimestampMillisecondArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+pub use options::Options;
+
+use crate::random::Lane;
+use crate::shapes::{draws_of, is_among};
+use crate::times::Times;
+use crate::zipf::Zipf;
+use crate::{Rows, WorkloadError};
+use jobs::Job;
+
+/// The largest [`Options::jobs`].
+pub const MAX_JOBS: u16 = 50_000;
+/// Machines of the cluster.
+pub const MACHINES: u32 = 12_500;
+/// The `event_type` that CM2 keeps: a task has failed.
+pub const FAIL: i32 = 3;
+
+const SUBMIT: i32 = 0;
+const KILL: i32 = 5;
+/// The other event types, and how often they come in 1000 events that are no failures.
+const EVENTS: [(i32, usize); 5] = [(SUBMIT, 328), (1, 326), (2, 12), (4, 274), (KILL, 60)];
+/// Of 1000 tasks that are killed, so many have a machine.
+const KILLED_ON_MACHINE: u64 = 284;
+
+/// Machine ids are spread over so many numbers each.
+const MACHINE_STEP: u64 = 499_999;
+/// For tasks without a machine.
+const NO_MACHINE: i64 = -1;
+
+/// The columns of the events.
+pub fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let long = |name: &str| Field::new(name, DataType::Int64, false);
+        let short = |name: &str| Field::new(name, DataType::Int32, false);
+        let share = |name: &str| Field::new(name, DataType::Float32, false);
+        Arc::new(Schema::new(vec![
+            Field::new("timestamp", DataType::Timestamp(TimeUnit::Millisecond, None), false),
+            long("job"),
+            long("task"),
+            long("machine"),
+            short("event_type"),
+            short("user"),
+            short("category"),
+            short("priority"),
+            share("cpu"),
+            share("ram"),
+            share("disk"),
+            short("constraints"),
+        ]))
+    });
+    SCHEMA.clone()
+}
+
+/// The events of one choice of options. Cheap to clone; each clone makes the same rows.
+#[derive(Debug, Clone)]
+pub struct Cm {
+    options: Options,
+    model: Arc<Model>,
+}
+
+#[derive(Debug)]
+struct Model {
+    seed: u64,
+    times: Times,
+    zipf: Zipf,
+    /// By rank: the first is the busiest.
+    jobs: Vec<Job>,
+    fails: u64,
+    /// One for each thousandth of the events that are no failures.
+    events: Vec<i32>,
+}
+
+impl Cm {
+    /// The data set that `options` describe.
+    ///
+    /// # Errors
+    /// Any option outside its bounds, by name.
+    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+        options.check()?;
+        let seed = options.seed;
+        let model = Model {
+            seed,
+            times: Times::new(seed, lanes::TIMES, 0, options.pace()),
+            zipf: Zipf::new(options.jobs, options.zipf),
+            jobs: (0..options.jobs.into()).map(|rank| Job::new(seed, rank)).collect(),
+            fails: draws_of(options.fail_share),
+            events: EVENTS.into_iter().flat_map(|(event, n)| std::iter::repeat_n(event, n)).collect(),
+        };
+        Ok(Self { options, model: Arc::new(model) })
+    }
+
+    /// What this data set was made with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+}
+
+impl Rows for Cm {
+    fn schema(&self) -> SchemaRef {
+        schema()
+    }
+
+    fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
+        self.model.times.check_rows(rows)
+    }
+
+    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+        let model = &*self.model;
+        let jobs = model.jobs(rows.clone());
+        let events = model.event_type(rows.clone());
+        let task = model.task(&jobs, rows.clone());
+        let machine = model.machine(&events, rows.clone());
+        let long = |numbers: Vec<i64>| Arc::new(Int64Array::from(numbers)) as ArrayRef;
+        let short = |of: fn(&Job) -> i32| {
+            Arc::new(Int32Array::from_iter_values(jobs.iter().map(|job| of(job)))) as ArrayRef
+        };
+        let share = |of: fn(&Job) -> f32| {
+            Arc::new(Float32Array::from_iter_values(jobs.iter().map(|job| of(job)))) as ArrayRef
+        };
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(TimestampMillisecondArray::from(model.times.column(rows))),
+            long(jobs.iter().map(|job| job.id).collect()),
+            long(task),
+            long(machine),
+            Arc::new(Int32Array::from(events)),
+            short(|job| job.user),
+            short(|job| job.category),
+            short(|job| job.priority),
+            share(|job| job.cpu),
+            share(|job| job.ram),
+            share(|job| job.disk),
+            short(|job| job.constraints),
+        ];
+        RecordBatch::try_new(schema(), arrays)
+            .expect("the columns have the types of the schema and one length")
+    }
+}
+
+impl Model {
+    fn jobs(&self, rows: Range<u64>) -> Vec<&Job> {
+        let lane = self.lane(lanes::JOB);
+        rows.map(|row| &self.jobs[self.zipf.pick(lane.bits(row)) as usize]).collect()
+    }
+
+    fn task(&self, jobs: &[&Job], rows: Range<u64>) -> Vec<i64> {
+        let lane = self.lane(lanes::TASK);
+        jobs.iter().zip(rows).map(|(job, row)| lane.below(row, job.tasks) as i64).collect()
+    }
+
+    fn event_type(&self, rows: Range<u64>) -> Vec<i32> {
+        let (fails, event) = (self.lane(lanes::FAILS), self.lane(lanes::EVENT));
+        rows.map(|row| {
+            let other = self.events[event.below(row, 1_000) as usize];
+            if is_among(fails.bits(row), self.fails) { FAIL } else { other }
+        })
+        .collect()
+    }
+
+    fn machine(&self, events: &[i32], rows: Range<u64>) -> Vec<i64> {
+        let (machine, id) = (self.lane(lanes::MACHINE), self.lane(lanes::MACHINE_ID));
+        let is_placed = self.lane(lanes::IS_PLACED);
+        let id_of = |(&event, row): (&i32, u64)| {
+            let is_placed = match event {
+                SUBMIT => false,
+                KILL => is_placed.below(row, 1_000) < KILLED_ON_MACHINE,
+                _ => true,
+            };
+            let machine = machine.below(row, MACHINES.into());
+            let id = 1 + machine * MACHINE_STEP + id.below(machine, MACHINE_STEP);
+            if is_placed { id as i64 } else { NO_MACHINE }
+        };
+        events.iter().zip(rows).map(id_of).collect()
+    }
+
+    fn lane(&self, lane: u64) -> Lane {
+        Lane::new(self.seed, lane)
+    }
+}

@@ -1,0 +1,52 @@
+//! What a caller may choose about the events of the cluster, and the bounds of each choice.
+
+use super::MAX_JOBS;
+use crate::times::Pace;
+use crate::{WorkloadError, bounds};
+
+/// The choices that define one set of events.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Two seeds give unrelated data sets, with different jobs.
+    pub seed: u64,
+    /// Rows per second of event time.
+    pub rate: u64,
+    /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
+    pub out_of_order_ms: u64,
+    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    pub late_every: u64,
+    /// How many jobs there are.
+    pub jobs: u16,
+    /// Exponent of Zipf's law over the jobs. 0 for uniform.
+    pub zipf: f64,
+    /// Probability that a task fails, which is what CM2 keeps. The other events share the rest as in the
+    /// trace. A task that fails has a machine.
+    pub fail_share: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 7,
+            rate: 1_000_000,
+            out_of_order_ms: 0,
+            late_every: 0,
+            jobs: 240,
+            zipf: 1.3,
+            fail_share: 0.005,
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        self.pace().check()?;
+        bounds::within("jobs", self.jobs.into(), 1, MAX_JOBS.into())?;
+        bounds::exponent(self.zipf)?;
+        bounds::share("fail_share", self.fail_share)
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        Pace { rate: self.rate, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a caller may choose about the sources, and the bounds of each choice.
+
+use super::{MAX_KEYS, MAX_RATE, MAX_SKEW, MAX_SOURCES};
+use crate::times::Pace;
+use crate::{WorkloadError, bounds};
+
+/// The choices that define one set of sources.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Two seeds give unrelated data sets.
+    pub seed: u64,
+    /// How many sources there are.
+    pub sources: u16,
+    /// Rows per second of event time and source, on average.
+    pub rate: u64,
+    /// Whether the volume of a source changes from second to second, by Pareto's law. Without it, each second
+    /// is like the next.
+    pub is_variable: bool,
+    /// How many times as much the first source sends as the last. Those between send the less the later they
+    /// come, and all together as much as without a skew. 1 for none.
+    pub skew: u64,
+    /// Keys are `0..keys`.
+    pub keys: u16,
+    /// Exponent of Zipf's law over the keys. 0 for uniform.
+    pub zipf: f64,
+    /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
+    pub out_of_order_ms: u64,
+    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    pub late_every: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 7,
+            sources: 8,
+            rate: 1_000,
+            is_variable: false,
+            skew: 1,
+            keys: 1_000,
+            zipf: 0.0,
+            out_of_order_ms: 0,
+            late_every: 0,
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        bounds::within("sources", self.sources.into(), 1, MAX_SOURCES.into())?;
+        bounds::within("rate", self.rate, 1, MAX_RATE)?;
+        bounds::within("skew", self.skew, 1, MAX_SKEW)?;
+        bounds::within("keys", self.keys.into(), 1, MAX_KEYS.into())?;
+        bounds::exponent(self.zipf)?;
+        self.pace(self.rate).check()
+    }
+
+    pub(super) fn check_source(&self, source: u16) -> Result<(), WorkloadError> {
+        bounds::within("source", source.into(), 0, u64::from(self.sources) - 1)
+    }
+
+    /// That of a source with this rate.
+    pub(super) fn pace(&self, rate: u64) -> Pace {
+        Pace { rate, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
+    }
+}

@@ -1,0 +1,129 @@
+//! The mix of jobs that the sources are for: some that must answer soon, beside some that only have a lot to
+//! do.
+
+use super::Options;
+use crate::{WorkloadError, bounds};
+
+/// The largest [`Tenants::latency_sensitive`] and [`Tenants::bulk`].
+pub const MAX_JOBS: u16 = 1_000;
+
+/// How long a bulk job may take: two hours. It is met whenever the job gets on at all.
+const LAX_TARGET_MS: u64 = 2 * 60 * 60 * 1_000;
+
+/// The queries, by the names of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Query {
+    /// Sum of the revenue per key, in tumbling windows.
+    Ipq1,
+    /// The same, in sliding windows.
+    Ipq2,
+    /// Counts grouped by the other key.
+    Ipq3,
+    /// A window join of revenue and logs, then a count.
+    Ipq4,
+}
+
+/// What a job is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// It must answer soon.
+    LatencySensitive,
+    /// It has a lot to do.
+    Bulk,
+}
+
+/// One job of the mix, with the sources it reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// What it computes.
+    pub query: Query,
+    /// What it is about.
+    pub urgency: Urgency,
+    /// How long its windows are.
+    pub window_ms: u64,
+    /// Rows of a message of a source.
+    pub message_rows: u64,
+    /// How long after the last row of a window its result may come.
+    pub target_ms: u64,
+    /// Its sources. Each job has its own seed, so that no two read the same rows.
+    pub sources: Options,
+}
+
+/// The choices that define one mix of jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tenants {
+    /// Two seeds give unrelated data to all jobs.
+    pub seed: u64,
+    /// Jobs with windows of 1 s, one message of 1000 rows per second and source, and a target of 800 ms.
+    pub latency_sensitive: u16,
+    /// Jobs with windows of 10 s and a high rate that varies.
+    pub bulk: u16,
+    /// Sources of each job.
+    pub sources: u16,
+    /// Rows per second and source of a bulk job, on average.
+    pub bulk_rate: u64,
+    /// The skew across the sources of a bulk job: [`Options::skew`].
+    pub bulk_skew: u64,
+}
+
+impl Default for Tenants {
+    fn default() -> Self {
+        Self { seed: 7, latency_sensitive: 4, bulk: 8, sources: 8, bulk_rate: 10_000, bulk_skew: 1 }
+    }
+}
+
+impl Tenants {
+    /// The jobs, those that are latency-sensitive first. The queries of each kind take turns.
+    ///
+    /// # Errors
+    /// Any option outside its bounds, by name.
+    pub fn jobs(&self) -> Result<Vec<Job>, WorkloadError> {
+        bounds::within("latency_sensitive", self.latency_sensitive.into(), 0, MAX_JOBS.into())?;
+        bounds::within("bulk", self.bulk.into(), 0, MAX_JOBS.into())?;
+        bounds::within("bulk_rate", self.bulk_rate, 1, super::MAX_RATE)?;
+        bounds::within("bulk_skew", self.bulk_skew, 1, super::MAX_SKEW)?;
+        let urgent = (0..self.latency_sensitive).map(|n| self.latency_sensitive_job(n));
+        let jobs: Vec<Job> = urgent.chain((0..self.bulk).map(|n| self.bulk_job(n))).collect();
+        jobs.iter().try_for_each(|job| job.sources.check())?;
+        Ok(jobs)
+    }
+
+    fn latency_sensitive_job(&self, n: u16) -> Job {
+        Job {
+            query: query(n),
+            urgency: Urgency::LatencySensitive,
+            window_ms: 1_000,
+            message_rows: 1_000,
+            target_ms: 800,
+            sources: Options { seed: self.seed_of(n.into()), sources: self.sources, ..Options::default() },
+        }
+    }
+
+    fn bulk_job(&self, n: u16) -> Job {
+        // Apart from all latency-sensitive ones: how many of those there are changes nothing here.
+        let number = u64::from(MAX_JOBS) + u64::from(n);
+        Job {
+            query: query(n),
+            urgency: Urgency::Bulk,
+            window_ms: 10_000,
+            message_rows: 1_000,
+            target_ms: LAX_TARGET_MS,
+            sources: Options {
+                seed: self.seed_of(number),
+                sources: self.sources,
+                rate: self.bulk_rate,
+                is_variable: true,
+                skew: self.bulk_skew,
+                ..Options::default()
+            },
+        }
+    }
+
+    fn seed_of(&self, number: u64) -> u64 {
+        self.seed.wrapping_add(number)
+    }
+}
+
+fn query(n: u16) -> Query {
+    [Query::Ipq1, Query::Ipq2, Query::Ipq3, Query::Ipq4][usize::from(n % 4)]
+}

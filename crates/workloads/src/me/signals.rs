@@ -1,0 +1,51 @@
+//! What a sensor shows over time: a level, a slow drift around it, noise, and now and then a surge.
+//!
+//! Time is the row id. A drift goes in straight lines between random points, so that the value at a row can
+//! be computed from the two points around it.
+
+use std::ops::Range;
+
+use crate::random::Lane;
+
+/// Rows between two points of a drift, as a power of two.
+const SPAN_BITS: u32 = 6;
+const SPAN: u64 = 1 << SPAN_BITS;
+
+/// Rows of a stretch, as a power of two. A stretch may have one surge: a sudden rise that fades away.
+const STRETCH_BITS: u32 = 10;
+/// One stretch in so many has a surge.
+const STRETCHES_PER_SURGE: u64 = 4;
+/// How many rows a surge takes to fade. It is over before the stretch is.
+const FADING_ROWS: u64 = 64;
+
+/// Drift of at most `reach` up and down.
+pub(super) fn drift(lane: Lane, reach: u64, rows: Range<u64>) -> Vec<i32> {
+    let point = |n: u64| lane.below(n, 2 * reach + 1) as i64 - reach as i64;
+    let between = |row: u64| {
+        let (n, into) = (row >> SPAN_BITS, (row % SPAN) as i64);
+        // Floor division, by shifting: negative values are no exception.
+        ((point(n) * (SPAN as i64 - into) + point(n + 1) * into) >> SPAN_BITS) as i32
+    };
+    rows.map(between).collect()
+}
+
+/// Surges of at most `reach`, and 0 between them.
+pub(super) fn surge(lane: Lane, reach: u64, rows: Range<u64>) -> Vec<i32> {
+    const STRETCH: u64 = 1 << STRETCH_BITS;
+    let surge = |row: u64| {
+        let (stretch, into) = (row >> STRETCH_BITS, row % STRETCH);
+        // The upper bits of a draw say whether there is a surge and how high it is, the lower ones where.
+        let draw = lane.below(stretch, reach * STRETCHES_PER_SURGE);
+        let height = if draw < reach { draw } else { 0 };
+        let start = lane.bits(stretch) % (STRETCH - FADING_ROWS);
+        // Before its start, this is more than any surge lasts.
+        let since = into.wrapping_sub(start);
+        (height * FADING_ROWS.saturating_sub(since) / FADING_ROWS) as i32
+    };
+    rows.map(surge).collect()
+}
+
+/// Noise with a standard deviation of 4, from -32 to 32: how many bits are set.
+pub(super) fn noise(lane: Lane, rows: Range<u64>) -> Vec<i32> {
+    rows.map(|row| lane.bits(row).count_ones() as i32 - 32).collect()
+}

@@ -1,0 +1,104 @@
+//! The auctions that open.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
+use arrow_schema::SchemaRef;
+
+use super::prices::prices;
+use super::references::{self, Draw};
+use super::stream::Stream;
+use super::text::{Text, extra, longest_extra, sequence};
+use super::{CATEGORIES, FIRST_AUCTION_ID, FIRST_CATEGORY, Parts, lanes, max_batch_rows};
+use crate::{Rows, WorkloadError};
+
+/// The shortest item name and the shortest description.
+const SHORTEST: u64 = 3;
+const LONGEST_NAME: u64 = 19;
+const LONGEST_DESCRIPTION: u64 = 99;
+/// Bytes of a row's numbers, as its size is counted: six of the seven, like the published generator.
+const NUMBERS: u64 = 6 * 8;
+
+/// The stream "auction" of a NEXMark data set.
+#[derive(Debug, Clone)]
+pub struct Auctions {
+    pub(super) parts: Arc<Parts>,
+}
+
+impl Auctions {
+    /// [`SHORTEST`] to `longest` letters and blanks per event.
+    fn words(&self, length: u64, words: u64, longest: u64, events: &[u64]) -> Text {
+        let (length, words) = (self.parts.lane(length), self.parts.lane(words));
+        let mut text = Text::new(events.len(), longest as usize);
+        for &event in events {
+            let words = sequence(words, event);
+            let length = SHORTEST + length.below(event, longest - SHORTEST + 1);
+            text.push_words(sequence(words, 0), sequence(words, 1), length);
+            text.end_row();
+        }
+        text
+    }
+
+    fn seller(&self, events: &[u64]) -> Vec<i64> {
+        let options = &self.parts.options;
+        let draw = Draw {
+            is_hot: self.parts.lane(lanes::SELLER_IS_HOT),
+            other: self.parts.lane(lanes::SELLER),
+            hot_ratio: options.hot_seller_ratio,
+        };
+        references::sellers(draw, options, events)
+    }
+
+    fn category(&self, events: &[u64]) -> Vec<i64> {
+        let lane = self.parts.lane(lanes::CATEGORY);
+        events.iter().map(|&event| FIRST_CATEGORY + lane.below(event, CATEGORIES) as i64).collect()
+    }
+}
+
+impl Rows for Auctions {
+    fn schema(&self) -> SchemaRef {
+        Stream::Auction.schema()
+    }
+
+    fn max_batch_rows(&self) -> u64 {
+        max_batch_rows(longest_extra(self.parts.options.auction_bytes).max(LONGEST_DESCRIPTION))
+    }
+
+    fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
+        self.parts.check_rows(Stream::Auction, rows, self.parts.clock.longest_open_ms())
+    }
+
+    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+        let (options, clock) = (&self.parts.options, &self.parts.clock);
+        let events = Stream::Auction.events(rows.clone());
+        let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+        let times = |values: Vec<i64>| Arc::new(TimestampMillisecondArray::from(values)) as ArrayRef;
+
+        let ids = rows.map(|row| row as i64 + FIRST_AUCTION_ID).collect();
+        let item_name = self.words(lanes::ITEM_NAME_LENGTH, lanes::ITEM_NAME, LONGEST_NAME, &events);
+        let description =
+            self.words(lanes::DESCRIPTION_LENGTH, lanes::DESCRIPTION, LONGEST_DESCRIPTION, &events);
+        let used = |row| NUMBERS + item_name.row_bytes(row) + description.row_bytes(row);
+        let extra = extra(options.seed, &events, options.auction_bytes, used);
+        let initial_bid = prices(self.parts.lane(lanes::INITIAL_BID), &events);
+        let above = prices(self.parts.lane(lanes::RESERVE), &events);
+        let reserve = initial_bid.iter().zip(above).map(|(bid, above)| bid + above).collect();
+        let date_time = clock.date_time(&events);
+        let expires = date_time.iter().zip(clock.open_for(&events)).map(|(time, open)| time + open).collect();
+        let arrays = vec![
+            numbers(ids),
+            item_name.finish(),
+            description.finish(),
+            numbers(initial_bid),
+            numbers(reserve),
+            times(date_time),
+            times(expires),
+            numbers(self.seller(&events)),
+            numbers(self.category(&events)),
+            extra,
+        ];
+        RecordBatch::try_new(self.schema(), arrays)
+            .expect("the columns have the types of the schema and one length")
+    }
+}

@@ -1,0 +1,40 @@
+//! What a caller may choose about the readings of the meters, and the bounds of each choice.
+
+use super::MAX_HOUSES;
+use crate::times::Pace;
+use crate::{WorkloadError, bounds};
+
+/// The choices that define one set of readings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Two seeds give unrelated data sets, with different houses.
+    pub seed: u64,
+    /// Rows per second of event time.
+    pub rate: u64,
+    /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
+    pub out_of_order_ms: u64,
+    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    pub late_every: u64,
+    /// How many houses there are, each with about 50 plugs. A house is the same however many there are.
+    pub houses: u16,
+    /// Exponent of Zipf's law over the plugs. 0 for plugs that report in turn.
+    pub zipf: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 7, rate: 1_000_000, out_of_order_ms: 0, late_every: 0, houses: 10, zipf: 0.0 }
+    }
+}
+
+impl Options {
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        self.pace().check()?;
+        bounds::within("houses", self.houses.into(), 1, MAX_HOUSES.into())?;
+        bounds::exponent(self.zipf)
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        Pace { rate: self.rate, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
+    }
+}
