@@ -9,6 +9,7 @@ use penstock_types::ComputeError;
 
 use super::{Final, Grid};
 use crate::keys::KeyIndex;
+use crate::keys::shared::Directory;
 use crate::pick::Pick;
 use crate::windows::keyed::{Accumulators, Keyed};
 use crate::windows::output::{Each, Frame, write};
@@ -102,8 +103,8 @@ impl Grid {
         }
         if self.panes.is_empty() {
             self.slider.clear(&mut self.bytes);
-            self.directories.clear();
         }
+        self.directories.retain(Directory::is_shared);
         // Windows that nobody corrected end here, once they have been given out.
         if self.shape.corrects() && self.next_first(self.closed).is_none() {
             let over = self.finals.range(..self.gone).filter(|(_, state)| state.corrections.is_none());

@@ -16,7 +16,8 @@
 //! G4. With allowed lateness, `finals[n]` holds what window `n` was given out with and, apart from it, the rows that came
 //!     for it since. Both are gone when `gone` passes.
 //! G5. The panes of sliding windows look their keys up in `directories`, new ones in the last of them. One that has twice
-//!     the keys of a pane, and then some, is followed by another: so what nobody asks for any more is let go.
+//!     the keys of a pane, and then some, is followed by another, and goes with the last pane that has it: so what
+//!     nobody asks for any more is let go.
 //! G6. `bytes` is what all states hold together, each counted as it was after its last change, without directories.
 
 mod emission;
@@ -116,7 +117,6 @@ impl Grid {
                 return Keyed::expecting(&self.shape, usual);
             }
             if directories.last().is_none_or(|last| last.len() > usual * 2 + SPARE_KEYS) {
-                directories.retain(Directory::is_shared);
                 directories.push(Directory::new(&self.shape.spec.keys));
             }
             let keys = directories.last().map(Directory::index);
