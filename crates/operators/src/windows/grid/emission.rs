@@ -103,6 +103,7 @@ impl Grid {
         }
         if self.panes.is_empty() {
             self.slider.clear(&mut self.bytes);
+            self.directories.clear();
         }
         self.directories.retain(Directory::is_shared);
         // Windows that nobody corrected end here, once they have been given out.
