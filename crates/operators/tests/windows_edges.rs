@@ -276,6 +276,34 @@ fn memory_goes_with_the_keys() {
     }
 }
 
+/// A key that comes while many others are still there does not keep what they held.
+#[test]
+fn one_pane_does_not_keep_the_keys_of_others() {
+    for (keys, aligned) in
+        [(3_000, Aligned::new(40, 10, 0)), (3_000, Aligned::tumbling(10, 0)), (300, Aligned::new(40, 10, 0))]
+    {
+        let plan = counting(aligned.unwrap());
+        let mut harness = Harness::new(&plan);
+        for pane in 0..4 {
+            let events: Vec<Event> = (0..keys)
+                .map(|key| event(pane * 10, NEVER, (pane * keys + key).wrapping_mul(0x1E37_79B9_7F4A_7C15)))
+                .collect();
+            harness.consume(&events, false);
+        }
+        let most = harness.operator.bytes();
+        harness.consume(&[event(1_000, NEVER, 1)], false);
+        harness.operator.advance(1_000);
+        harness.drain(1_000);
+        let left = harness.operator.bytes();
+        assert!(left < 24 * 1024 && left * 4 < most, "{left} bytes are left of {most}");
+        harness.consume(&[event(1_005, 1_000, 1), event(1_012, 1_000, 2)], false);
+        harness.results.clear();
+        harness.finish(1_000);
+        let windows = if aligned == Aligned::tumbling(10, 0) { 2 } else { 4 + 4 };
+        assert_eq!(harness.results.len(), windows);
+    }
+}
+
 /// What has left holds no memory because of one session that stays.
 #[test]
 fn sessions_that_leave_give_back_what_they_held() {

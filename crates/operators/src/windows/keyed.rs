@@ -12,6 +12,7 @@ use crate::aggregates::Accumulator;
 use crate::aggregates::state::{from_array, to_array};
 use crate::heap_bytes;
 use crate::keys::groups::groups;
+use crate::keys::shared::Directory;
 use crate::keys::{KeyIndex, MISSING};
 use crate::pick::Pick;
 
@@ -170,6 +171,15 @@ impl Keyed {
         });
         picked.states.merge(states, &ids, picked.keys.len());
         picked
+    }
+
+    /// Looks its keys up in another directory from now on. They keep their ids, which are given in the same order.
+    pub(super) fn move_to(&mut self, shape: &Shape, directory: &Directory) {
+        if matches!(self.keys, KeyIndex::Shared(_)) {
+            let mut keys = directory.index();
+            keys.insert_keys(&self.keys, &shape.spec.keys, &mut Vec::new());
+            self.keys = keys;
+        }
     }
 
     /// Takes in another state: keys are hashed once each, whatever their rows were.

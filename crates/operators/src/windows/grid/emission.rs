@@ -1,5 +1,6 @@
 //! Closing windows and giving them out, one at a time.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use penstock_memory::Run;
@@ -7,7 +8,7 @@ use penstock_progress::aligned::WindowNumber;
 use penstock_progress::law;
 use penstock_types::ComputeError;
 
-use super::{Final, Grid};
+use super::{Final, Grid, SPARE_KEYS};
 use crate::keys::KeyIndex;
 use crate::keys::shared::Directory;
 use crate::pick::Pick;
@@ -106,6 +107,7 @@ impl Grid {
             self.directories.clear();
         }
         self.directories.retain(Directory::is_shared);
+        self.forget_keys();
         // Windows that nobody corrected end here, once they have been given out.
         if self.shape.corrects() && self.next_first(self.closed).is_none() {
             let over = self.finals.range(..self.gone).filter(|(_, state)| state.corrections.is_none());
@@ -116,6 +118,22 @@ impl Grid {
                 }
             }
         }
+    }
+
+    /// Writes the directories anew when most of their keys are in no pane any more (G5).
+    fn forget_keys(&mut self) {
+        let known: usize = self.directories.iter().map(Directory::len).sum();
+        let live = |panes: &BTreeMap<i64, Keyed>| panes.values().map(Keyed::len).sum::<usize>();
+        if known <= SPARE_KEYS || known <= live(&self.panes) * 2 + SPARE_KEYS {
+            return;
+        }
+        self.slider.clear(&mut self.bytes);
+        let directory = Directory::new(&self.shape.spec.keys);
+        for pane in self.panes.values_mut() {
+            pane.move_to(&self.shape, &directory);
+            pane.count(&mut self.bytes);
+        }
+        self.directories = vec![directory];
     }
 
     /// The last window that anything is held for.

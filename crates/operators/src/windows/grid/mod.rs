@@ -16,8 +16,8 @@
 //! G4. With allowed lateness, `finals[n]` holds what window `n` was given out with and, apart from it, the rows that came
 //!     for it since. Both are gone when `gone` passes.
 //! G5. The panes of sliding windows look their keys up in `directories`, new ones in the last of them. One that has twice
-//!     the keys of a pane, and then some, is followed by another, and goes with the last pane that has it: so what
-//!     nobody asks for any more is let go.
+//!     the keys of a pane, and then some, is followed by another, and goes with the last pane that has it. All of them
+//!     together have at most twice the keys of all panes, and then some.
 //! G6. `bytes` is what all states hold together, each counted as it was after its last change, without directories.
 
 mod emission;
@@ -74,8 +74,8 @@ pub(super) struct Grid {
     directories: Vec<Directory>,
 }
 
-/// A directory may have so many keys beside twice those of a pane (G5).
-const SPARE_KEYS: usize = 1024;
+/// A directory may have so many keys beside (G5).
+const SPARE_KEYS: usize = 256;
 
 impl Grid {
     pub(super) fn new(shape: Arc<Shape>, windows: Aligned) -> Self {
