@@ -25,7 +25,7 @@ PAGES = {
     "results": ("Results", ["result", "rows", "rejecting"]),
     "workloads": (
         "Workloads",
-        [f"workloads/{name}" for name in ("ysb", "nyt", "nexmark", "lrb")],
+        [f"workloads/{name}" for name in ("ysb", "nyt", "nexmark", "lrb", "cm", "sg", "me", "ipq")],
     ),
     "errors": ("Errors and warnings", ["exceptions"]),
 }

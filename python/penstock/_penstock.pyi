@@ -25,9 +25,11 @@ __all__ = [
     "__version__",
     "checks_laws",
     "leave",
+    "workload",
+    "workload_options",
+    "workload_rows",
+    "workload_schema",
     "ysb_campaigns",
-    "ysb_generate",
-    "ysb_schema",
 ]
 
 __version__: str
@@ -324,17 +326,17 @@ class BatchStream:
     def schema(self) -> Schema: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
-def ysb_generate(
-    rows: int,
+def leave() -> None: ...
+def workload(
+    name: str,
+    table: str,
+    rows: int | None,
     seed: int,
     start: int,
     batch_rows: int,
-    rate: int,
-    out_of_order_ms: int,
-    late_every: int,
-    zipf: float,
-    view_share: float,
+    options: Mapping[str, float],
 ) -> BatchStream: ...
-def leave() -> None: ...
-def ysb_schema() -> Schema: ...
-def ysb_campaigns(seed: int) -> BatchStream: ...
+def workload_options(name: str, table: str) -> dict[str, Any]: ...
+def workload_rows(name: str, table: str, seed: int, options: Mapping[str, float]) -> int | None: ...
+def workload_schema(name: str, table: str) -> Schema: ...
+def ysb_campaigns(seed: int, strings: bool) -> BatchStream: ...

@@ -71,7 +71,9 @@ mod _penstock {
     #[pymodule_export]
     use super::shared::SharedSource;
     #[pymodule_export]
-    use super::workloads::{BatchStream, ysb_campaigns, ysb_generate, ysb_schema};
+    use super::workloads::{
+        BatchStream, workload, workload_options, workload_rows, workload_schema, ysb_campaigns,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

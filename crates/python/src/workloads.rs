@@ -1,81 +1,106 @@
-//! Generated benchmark data.
+//! Generated benchmark data, of any workload by its name.
+//!
+//! - `options`: the options of a workload, out of a dictionary
+//! - `tables`: which workloads and tables there are, and how each is opened
+//! - `stream`: batches that are made while they are read
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod options;
+mod stream;
+mod tables;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
-use penstock_workloads::WorkloadError;
-use penstock_workloads::ysb::{self, Options, Ysb};
-use penstock_workloads::{Rows, row_range};
+use penstock_engine::options::choose;
+use penstock_types::PlanError;
+use penstock_workloads::{Rows, WorkloadError, row_range, ysb};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyDict, PyMapping};
 
-use crate::errors::consumed_error;
-use crate::output::stream_capsule;
 use crate::schema::Schema;
-
-type Batches = Box<dyn Iterator<Item = RecordBatch> + Send>;
-
-/// Batches that are made while they are read, once.
-#[pyclass(frozen, module = "penstock._penstock")]
-pub struct BatchStream {
-    schema: SchemaRef,
-    batches: Mutex<Option<Batches>>,
-}
-
-#[pymethods]
-impl BatchStream {
-    #[getter]
-    fn schema(&self) -> Schema {
-        Schema { inner: Arc::clone(&self.schema) }
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyCapsule>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let batches = batches.ok_or_else(|| consumed_error(py))?;
-        stream_capsule(py, &self.schema, batches, requested_schema)
-    }
-}
+use options::{Given, number};
+pub use stream::BatchStream;
+use tables::{Table, find};
 
 fn refused(error: WorkloadError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Rows `start..start + rows` of the YSB data set.
+fn unknown(error: PlanError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// The table with these options. Opening one may take a while, which others need not wait for.
+fn open(
+    py: Python<'_>,
+    name: &str,
+    table: &str,
+    seed: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyMapping>,
+) -> PyResult<Table> {
+    let table = find(name, table).map_err(unknown)?;
+    let mut given = Given::new(name, number("seed", seed)?, options)?;
+    let recipe = table.recipe(&mut given)?;
+    py.detach(recipe).map_err(refused)
+}
+
+/// Rows `start..start + rows` of a table; all from `start` on where `rows` is `None`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "the options of a workload, by keyword")]
-pub fn ysb_generate(
-    rows: u64,
-    seed: u64,
-    start: u64,
-    batch_rows: u64,
-    rate: u64,
-    out_of_order_ms: u64,
-    late_every: u64,
-    zipf: f64,
-    view_share: f64,
+#[allow(clippy::too_many_arguments, reason = "what a table of a workload is defined by, mostly by keyword")]
+pub fn workload(
+    py: Python<'_>,
+    name: &str,
+    table: &str,
+    rows: Option<&Bound<'_, PyAny>>,
+    seed: &Bound<'_, PyAny>,
+    start: &Bound<'_, PyAny>,
+    batch_rows: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyMapping>,
 ) -> PyResult<BatchStream> {
-    let options = Options { seed, rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s: 0 };
+    let rows = rows.map(|rows| number("rows", rows)).transpose()?;
+    let (start, batch_rows) = (number("start", start)?, number("batch_rows", batch_rows)?);
+    let opened = open(py, name, table, seed, options)?;
+    let rows = match rows.or_else(|| Some(opened.end?.saturating_sub(start))) {
+        Some(rows) => rows,
+        None => return Err(PyValueError::new_err(format!("{name} has no end: rows says how many"))),
+    };
     let range = row_range(start, rows).map_err(refused)?;
-    let batches = Ysb::new(options).map_err(refused)?.batches(range, batch_rows).map_err(refused)?;
-    Ok(BatchStream { schema: ysb::schema(), batches: Mutex::new(Some(Box::new(batches))) })
+    let batches = opened.rows.batches(range, batch_rows).map_err(refused)?;
+    Ok(BatchStream::new(opened.rows.schema(), batches))
 }
 
-/// The schema of the YSB data set.
+/// The columns of a table.
 #[pyfunction]
-pub fn ysb_schema() -> Schema {
-    Schema { inner: ysb::schema() }
+pub fn workload_schema(name: &str, table: &str) -> PyResult<Schema> {
+    Ok(Schema { inner: find(name, table).map_err(unknown)?.schema() })
 }
 
-/// Which ad belongs to which campaign.
+/// How many rows a table has; `None` for one without end.
 #[pyfunction]
-pub fn ysb_campaigns(seed: u64) -> BatchStream {
-    let table = ysb::campaigns(seed);
-    BatchStream { schema: table.schema(), batches: Mutex::new(Some(Box::new(std::iter::once(table)))) }
+pub fn workload_rows(
+    py: Python<'_>,
+    name: &str,
+    table: &str,
+    seed: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyMapping>,
+) -> PyResult<Option<u64>> {
+    Ok(open(py, name, table, seed, options)?.end)
+}
+
+/// What may be chosen about a table beside the seed, with what is chosen otherwise.
+#[pyfunction]
+pub fn workload_options<'py>(py: Python<'py>, name: &str, table: &str) -> PyResult<Bound<'py, PyDict>> {
+    let mut given = Given::new(name, 0, PyDict::new(py).as_mapping())?;
+    let _unused = find(name, table).map_err(unknown)?.recipe(&mut given)?;
+    let options = PyDict::new(py);
+    for (option, value) in given.defaults {
+        options.set_item(option, value)?;
+    }
+    Ok(options)
+}
+
+/// Which ad belongs to which campaign, in numbers or in text.
+#[pyfunction]
+pub fn ysb_campaigns(seed: &Bound<'_, PyAny>, strings: bool) -> PyResult<BatchStream> {
+    let seed = number("seed", seed)?;
+    let table = if strings { ysb::campaigns_strings(seed) } else { ysb::campaigns(seed) };
+    Ok(BatchStream::new(table.schema(), std::iter::once(table)))
 }

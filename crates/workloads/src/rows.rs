@@ -1,6 +1,7 @@
 //! Rows by number: what every workload gives, a range of them at a time.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -67,6 +68,25 @@ pub trait Rows: Send + Sync {
         }
         self.check_rows(&rows)?;
         Ok(Batches { of: self.clone(), rows, batch_rows })
+    }
+}
+
+/// A table that is shared, of whatever kind.
+impl<R: Rows + ?Sized> Rows for Arc<R> {
+    fn schema(&self) -> SchemaRef {
+        (**self).schema()
+    }
+
+    fn max_batch_rows(&self) -> u64 {
+        (**self).max_batch_rows()
+    }
+
+    fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
+        (**self).check_rows(rows)
+    }
+
+    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+        (**self).fill(rows)
     }
 }
 

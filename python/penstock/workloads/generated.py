@@ -1,6 +1,6 @@
 """Generated data: made while it is read, and made again whenever it is read again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from penstock import _penstock
@@ -25,20 +25,20 @@ class Generated(Frozen):
         1000
     """
 
-    __slots__ = ("_make", "_options", "_schema")
+    __slots__ = ("_arguments", "_make", "_schema")
 
+    _arguments: dict[str, Any]
     _make: Callable[..., _penstock.BatchStream]
-    _options: dict[str, Any]
     _schema: _penstock.Schema
 
-    def __init__(self, make: Callable[..., _penstock.BatchStream], **options: Any) -> None:
+    def __init__(self, make: Callable[..., _penstock.BatchStream], **arguments: Any) -> None:
         # A stream that nobody reads costs nothing, and wrong options come to light here rather than at the
         # first read.
-        self._fill(_make=make, _options=options, _schema=make(**options).schema)
+        self._fill(_make=make, _arguments=arguments, _schema=make(**arguments).schema)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows as an Arrow stream; see the Arrow PyCapsule protocol."""
-        return self._make(**self._options).__arrow_c_stream__(requested_schema)
+        return self._make(**self._arguments).__arrow_c_stream__(requested_schema)
 
     @property
     def schema(self) -> _penstock.Schema:
@@ -52,12 +52,33 @@ class Generated(Frozen):
         return self._schema
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (self._make, self._options)
+        return _restore, (self._make, self._arguments)
 
     def __repr__(self) -> str:
-        options = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
-        return f"{self._make.__name__}({options})"
+        if self._make is _penstock.workload:
+            return _described(**self._arguments)
+        return _call(self._make.__name__, self._arguments)
 
 
-def _restore(make: Callable[..., _penstock.BatchStream], options: dict[str, Any]) -> Generated:
-    return Generated(make, **options)
+def _described(
+    name: str,
+    table: str,
+    rows: int | None,
+    seed: int,
+    start: int,
+    batch_rows: int,
+    options: Mapping[str, Any],
+) -> str:
+    """The table of a workload, with what is not as usual. Batches do not matter to the rows."""
+    usual = {"start": 0, **_penstock.workload_options(name, table)}
+    chosen = {"start": start, **options}
+    unusual = {option: value for option, value in chosen.items() if value != usual[option]}
+    return _call(f"{name}.{table}", {"rows": rows, "seed": seed, **unusual})
+
+
+def _call(name: str, arguments: Mapping[str, object]) -> str:
+    return f"{name}({', '.join(f'{argument}={value!r}' for argument, value in arguments.items())})"
+
+
+def _restore(make: Callable[..., _penstock.BatchStream], arguments: dict[str, Any]) -> Generated:
+    return Generated(make, **arguments)

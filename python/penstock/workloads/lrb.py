@@ -11,10 +11,16 @@ The last two are joined to the tolls of each minute and segment (`tolls`). A tol
 vehicles go slower than 40 miles per hour on average. `query` waives it where an accident lies in the segment
 or up to four segments downstream.
 
+`lrb1` and `lrb2` are those of LightSaber's set: two shorter queries over the same reports.
+
 A "minute" is a parameter: 60 seconds, or 40 or 20 in the variants 40/80/20 and 20/40/10. The sliding windows
 of accidents are two minutes long, and one begins every half minute. As four reports have to fit into two
 minutes, cars must report every half minute, not every 30 seconds, for the variants to find accidents.
 """
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING
 
 from penstock import _penstock
 from penstock._arguments import read_schema
@@ -24,10 +30,28 @@ from penstock.conditional import when
 from penstock.expr import col
 from penstock.stream import Stream, stream
 from penstock.windows import sliding, tumbling
+from penstock.workloads._published import read_fields
+from penstock.workloads.generated import Generated
 
-__all__ = ["accidents", "lav", "position_reports", "query", "schema", "tolls", "vehicles"]
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = [
+    "accidents",
+    "generate",
+    "lav",
+    "lrb1",
+    "lrb2",
+    "position_reports",
+    "query",
+    "read",
+    "schema",
+    "tolls",
+    "vehicles",
+]
 
 _POSITION_REPORT = 0
+_SEGMENT_FEET = 5280
 _SEGMENT = ["xway", "dir", "seg"]
 _PLACE = [*_SEGMENT, "lane", "pos"]
 
@@ -49,6 +73,72 @@ _COLUMNS = {
     "tod": "int32",
     "day": "int32",
 }
+
+
+def generate(
+    rows: int | None = None,
+    *,
+    seed: int = 7,
+    start: int = 0,
+    batch_rows: int = 65536,
+    expressways: int = 1,
+    minutes: int = 180,
+    cars_per_second: int = 20,
+    report_every: int = 30,
+    accident_every: int = 600,
+    queries_every: int = 0,
+    out_of_order_s: int = 0,
+    late_every: int = 0,
+) -> Generated:
+    """Rows `[start, start + rows)` of the traffic. It has an end: by default, three hours of one expressway.
+
+    Args:
+        rows: How many rows; None is all that there are.
+        seed: Which data set.
+        start: The number of the first row.
+        batch_rows: Rows per Arrow batch. It has no influence on the rows.
+        expressways: How many expressways there are, each with its own traffic.
+        minutes: How long the traffic is watched.
+        cars_per_second: How many cars come to an expressway per second, once its traffic has grown for three
+            hours.
+        report_every: Seconds between two reports of a car.
+        accident_every: Seconds in which at most one accident begins in each direction of an expressway; 0 is
+            none at all.
+        queries_every: With one in so many reports comes a row of another type, a request; 0 is none.
+        out_of_order_s: By how many seconds at most rows are moved forward or back in time.
+        late_every: One row in so many is up to a minute late; 0 is none.
+
+    Returns:
+        The data, to be read any number of times.
+
+    Raises:
+        ValueError: An option is out of bounds, or there are not so many rows.
+
+    Example:
+        >>> import penstock as ps
+        >>> reports = ps.workloads.lrb.generate(minutes=10)
+        >>> ps.workloads.lrb.query().run(reports).rows_in
+        2353
+    """
+    return Generated(
+        _penstock.workload,
+        name="lrb",
+        table="reports",
+        rows=rows,
+        seed=seed,
+        start=start,
+        batch_rows=batch_rows,
+        options={
+            "expressways": expressways,
+            "minutes": minutes,
+            "cars_per_second": cars_per_second,
+            "report_every": report_every,
+            "accident_every": accident_every,
+            "queries_every": queries_every,
+            "out_of_order_s": out_of_order_s,
+            "late_every": late_every,
+        },
+    )
 
 
 def schema() -> _penstock.Schema:
@@ -249,6 +339,95 @@ def query(minute: int = 60, delay: int = 2) -> Stream:
             toll=when(col("accidents") == 0).then(col("toll")).otherwise(0),
         )
     )
+
+
+def lrb1(delay: int = 2) -> Stream:
+    """LRB1: the segments that are slow, by the reports of the last 300 seconds, every second.
+
+    Args:
+        delay: By how many seconds rows may come out of order.
+
+    Returns:
+        The pipeline, with the columns window_start, window_end, xway, dir, seg and mean_speed: where the mean
+        of all reports is below 40 miles per hour.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.workloads.lrb.lrb1().schema.names
+        ['window_start', 'window_end', 'xway', 'dir', 'seg', 'mean_speed']
+    """
+    return (
+        position_reports(delay)
+        .window(sliding(300, 1), by=_SEGMENT)
+        .agg(mean_speed=mean("speed"))
+        .filter(col("mean_speed") < 40)
+    )
+
+
+def lrb2(delay: int = 2) -> Stream:
+    """LRB2: how many vehicles were in each segment in the last 30 seconds, every second.
+
+    The reports of a vehicle in a segment are counted first, and then the vehicles that have a count in the
+    same window: so one that reports twice counts once.
+
+    Args:
+        delay: By how many seconds rows may come out of order.
+
+    Returns:
+        The pipeline, with the columns window_start, window_end, xway, dir, seg and vehicles. The windows are
+        those of 30 seconds.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.workloads.lrb.lrb2().schema.names
+        ['window_start', 'window_end', 'xway', 'dir', 'seg', 'vehicles']
+    """
+    size, slide = 30, 1
+    return (
+        position_reports(delay)
+        .window(sliding(size, slide), by=["vid", *_SEGMENT])
+        .agg(reports=count())
+        # One sliding window ends in each second, and its results fall into it.
+        .window(tumbling(slide), by=_SEGMENT)
+        .agg(vehicles=count())
+        .with_columns(window_start=col("window_end") - size)
+    )
+
+
+def read(path: str | PathLike[str]) -> "pyarrow.Table":
+    """The position reports of a published file: `lrb-data-small-ht.txt`, as LightSaber has it.
+
+    A line has time, vehicle, speed, highway, lane, direction and position with tabs between them, in the
+    units of `schema`. The segment follows from the position; the type is 0, and what only other rows use is
+    -1.
+
+    Args:
+        path: The file. If its name ends in ".gz", it is unpacked.
+
+    Returns:
+        The rows in the order of the file, which is that of time.
+
+    Raises:
+        ImportError: There is no pyarrow.
+        ValueError: A line is something else than a position report.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import penstock as ps
+        >>> with TemporaryDirectory() as folder:
+        ...     file = Path(folder, "reports.txt")
+        ...     written = file.write_text("1 107 32 0 0 0 53320")
+        ...     ps.workloads.lrb.read(file).to_pylist()[0]["seg"]
+        10
+    """
+    return read_fields(path, schema(), _report, fields=7)
+
+
+def _report(fields: Sequence[str]) -> tuple[object, ...]:
+    time, vid, speed, xway, lane, direction, pos = map(int, fields[:7])
+    absent = (-1,) * 6
+    return time, _POSITION_REPORT, vid, speed, xway, lane, direction, pos // _SEGMENT_FEET, pos, *absent
 
 
 def _or_own(reports: Stream | None) -> Stream:

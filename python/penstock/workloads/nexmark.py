@@ -1,7 +1,7 @@
 """NEXMark: persons, their auctions and the bids on them.
 
-There are three streams, "person", "auction" and "bid", whose rows may come up to four seconds out of order.
-The queries are those of the Flink suite, of which these are here:
+There are three streams, "person", "auction" and "bid", whose rows may come up to four seconds out of order
+unless a query is told otherwise. The queries are those of the Flink suite, of which these are here:
 
 * q0 passes the bids on, q1 converts their prices, q2 keeps those of some auctions: row by row.
 * q3 joins auctions of one category with sellers of some states. In SQL it keeps both streams for ever; here
@@ -24,10 +24,29 @@ from penstock.durations import Duration
 from penstock.expr import col
 from penstock.stream import Stream, stream
 from penstock.windows import session, sliding, tumbling
+from penstock.workloads.generated import Generated
 
-__all__ = ["auction", "bid", "person", "q0", "q1", "q2", "q3", "q5", "q7", "q8", "q11", "schema"]
+__all__ = [
+    "auction",
+    "bid",
+    "generate",
+    "person",
+    "q0",
+    "q1",
+    "q2",
+    "q3",
+    "q5",
+    "q7",
+    "q8",
+    "q11",
+    "rows_of",
+    "schema",
+]
 
 _DELAY = "4s"
+
+# The events of the three streams are numbered together, and of 50 in a row these belong to each.
+_TURNS = {"person": range(1), "auction": range(1, 4), "bid": range(4, 50)}
 
 _COLUMNS = {
     "person": {
@@ -64,6 +83,116 @@ _COLUMNS = {
 }
 
 
+def generate(
+    table: Literal["person", "auction", "bid"],
+    rows: int,
+    *,
+    seed: int = 7,
+    start: int = 0,
+    batch_rows: int = 65536,
+    rate: int = 10_000_000,
+    first_event_time_ms: int = 0,
+    out_of_order_ms: int = 0,
+    late_every: int = 0,
+    hot_auction_ratio: int = 2,
+    hot_seller_ratio: int = 4,
+    hot_bidder_ratio: int = 4,
+    active_people: int = 1_000,
+    auctions_in_flight: int = 100,
+    id_lead: int = 0,
+    person_bytes: int = 200,
+    auction_bytes: int = 500,
+    bid_bytes: int = 100,
+) -> Generated:
+    """Rows `[start, start + rows)` of one of the streams, each of which is endless.
+
+    Streams that are made with the same options belong together; `rows_of` says how many rows of each there
+    are in the same time.
+
+    Args:
+        table: "person", "auction" or "bid".
+        rows: How many rows of that stream.
+        seed: Which data set.
+        start: The number of the first row.
+        batch_rows: Rows per Arrow batch. It has no influence on the rows.
+        rate: Events of all three streams per second of event time.
+        first_event_time_ms: When the first event is, in milliseconds since 1970.
+        out_of_order_ms: By how many milliseconds at most rows are moved forward or back in time.
+        late_every: One row in so many is up to a minute late; 0 is none.
+        hot_auction_ratio: Of so many bids all but one are on the hot auction; 1 is for no such auction.
+        hot_seller_ratio: Of so many auctions all but one are by the hot seller; 1 is for no such seller.
+        hot_bidder_ratio: Of so many bids all but one are by the hot bidder; 1 is for no such bidder.
+        active_people: How many of the newest persons sell and bid.
+        auctions_in_flight: How many of the newest auctions take bids.
+        id_lead: By how many a row may refer to ids that are yet to come.
+        person_bytes: How many bytes a person has on average, as far as its last column can fill them.
+        auction_bytes: The same for an auction.
+        bid_bytes: The same for a bid, beside channel and url.
+
+    Returns:
+        The data, to be read any number of times.
+
+    Raises:
+        ValueError: There is no such stream, or an option is out of bounds.
+
+    Example:
+        >>> import penstock as ps
+        >>> nexmark = ps.workloads.nexmark
+        >>> nexmark.q2().run(nexmark.generate("bid", 1000)).rows_in
+        1000
+    """
+    return Generated(
+        _penstock.workload,
+        name="nexmark",
+        table=table,
+        rows=rows,
+        seed=seed,
+        start=start,
+        batch_rows=batch_rows,
+        options={
+            "rate": rate,
+            "first_event_time_ms": first_event_time_ms,
+            "out_of_order_ms": out_of_order_ms,
+            "late_every": late_every,
+            "hot_auction_ratio": hot_auction_ratio,
+            "hot_seller_ratio": hot_seller_ratio,
+            "hot_bidder_ratio": hot_bidder_ratio,
+            "active_people": active_people,
+            "auctions_in_flight": auctions_in_flight,
+            "id_lead": id_lead,
+            "person_bytes": person_bytes,
+            "auction_bytes": auction_bytes,
+            "bid_bytes": bid_bytes,
+        },
+    )
+
+
+def rows_of(table: Literal["person", "auction", "bid"], events: int) -> int:
+    """How many of the first events belong to one of the streams: one in 50 is a person, three are auctions.
+
+    Args:
+        table: "person", "auction" or "bid".
+        events: How many events of all three streams.
+
+    Returns:
+        How many rows `generate` makes of that stream, in the same time.
+
+    Raises:
+        ValueError: There is no such stream, or there are fewer than no events.
+
+    Example:
+        >>> import penstock as ps
+        >>> [ps.workloads.nexmark.rows_of(table, 1000) for table in ("person", "auction", "bid")]
+        [20, 60, 920]
+    """
+    if table not in _TURNS:
+        raise ValueError(f"a stream of nexmark is {', '.join(_TURNS)}, not {table!r}")
+    if events < 0:
+        raise ValueError(f"events must be at least 0, got {events}")
+    rounds, left = divmod(events, 50)
+    return rounds * len(_TURNS[table]) + sum(turn < left for turn in _TURNS[table])
+
+
 def schema(name: Literal["person", "auction", "bid"]) -> _penstock.Schema:
     """The columns of one of the streams.
 
@@ -81,8 +210,11 @@ def schema(name: Literal["person", "auction", "bid"]) -> _penstock.Schema:
     return read_schema(_COLUMNS[name])
 
 
-def person() -> Stream:
+def person(delay: Duration = _DELAY) -> Stream:
     """The stream of the persons who join.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline, which so far gives back the rows it gets.
@@ -92,11 +224,14 @@ def person() -> Stream:
         >>> ps.workloads.nexmark.person().time
         'date_time'
     """
-    return stream(schema("person"), time="date_time", delay=_DELAY, name="person")
+    return stream(schema("person"), time="date_time", delay=delay, name="person")
 
 
-def auction() -> Stream:
+def auction(delay: Duration = _DELAY) -> Stream:
     """The stream of the auctions that open.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline, which so far gives back the rows it gets.
@@ -106,11 +241,14 @@ def auction() -> Stream:
         >>> ps.workloads.nexmark.auction().time
         'date_time'
     """
-    return stream(schema("auction"), time="date_time", delay=_DELAY, name="auction")
+    return stream(schema("auction"), time="date_time", delay=delay, name="auction")
 
 
-def bid() -> Stream:
+def bid(delay: Duration = _DELAY) -> Stream:
     """The stream of the bids.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline, which so far gives back the rows it gets.
@@ -120,11 +258,14 @@ def bid() -> Stream:
         >>> ps.workloads.nexmark.bid().time
         'date_time'
     """
-    return stream(schema("bid"), time="date_time", delay=_DELAY, name="bid")
+    return stream(schema("bid"), time="date_time", delay=delay, name="bid")
 
 
-def q0() -> Stream:
+def q0(delay: Duration = _DELAY) -> Stream:
     """Pass through: the bids as they are.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "bid".
@@ -134,11 +275,14 @@ def q0() -> Stream:
         >>> ps.workloads.nexmark.q0().schema.names
         ['auction', 'bidder', 'price', 'date_time', 'extra']
     """
-    return bid().select("auction", "bidder", "price", "date_time", "extra")
+    return bid(delay).select("auction", "bidder", "price", "date_time", "extra")
 
 
-def q1() -> Stream:
+def q1(delay: Duration = _DELAY) -> Stream:
     """Currency conversion: the bids, with prices in euros instead of dollars, as exact decimals.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "bid".
@@ -149,11 +293,14 @@ def q1() -> Stream:
         ['auction', 'bidder', 'price', 'date_time', 'extra']
     """
     euros = col("price") * Decimal("0.908")
-    return bid().select("auction", "bidder", euros.alias("price"), "date_time", "extra")
+    return bid(delay).select("auction", "bidder", euros.alias("price"), "date_time", "extra")
 
 
-def q2() -> Stream:
+def q2(delay: Duration = _DELAY) -> Stream:
     """Selection: the bids on every 123rd auction.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "bid".
@@ -163,14 +310,15 @@ def q2() -> Stream:
         >>> ps.workloads.nexmark.q2().schema.names
         ['auction', 'price']
     """
-    return bid().filter(col("auction") % 123 == 0).select("auction", "price")
+    return bid(delay).filter(col("auction") % 123 == 0).select("auction", "price")
 
 
-def q3(window: Duration = "10s") -> Stream:
+def q3(window: Duration = "10s", delay: Duration = _DELAY) -> Stream:
     """Local item suggestion: who sells in category 10 in Oregon, Idaho or California.
 
     Args:
         window: How long the tumbling windows are in which a person and an auction meet.
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "auction" and "person": an auction gives a row if its seller joined in the window
@@ -181,8 +329,8 @@ def q3(window: Duration = "10s") -> Stream:
         >>> ps.workloads.nexmark.q3().schema.names
         ['window_start', 'window_end', 'name', 'city', 'state', 'id']
     """
-    auctions = auction().filter(col("category") == 10).select("date_time", "id", "seller")
-    sellers = person().filter(col("state").is_in(["OR", "ID", "CA"]))
+    auctions = auction(delay).filter(col("category") == 10).select("date_time", "id", "seller")
+    sellers = person(delay).filter(col("state").is_in(["OR", "ID", "CA"]))
     return auctions.join(
         sellers.select("date_time", "name", "city", "state", seller="id"),
         window=tumbling(window),
@@ -190,8 +338,11 @@ def q3(window: Duration = "10s") -> Stream:
     ).select("window_start", "window_end", "name", "city", "state", "id")
 
 
-def q5() -> Stream:
+def q5(delay: Duration = _DELAY) -> Stream:
     """Hot items: the auctions with the most bids in the last ten seconds, every two seconds; all that tie.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "bid".
@@ -201,7 +352,7 @@ def q5() -> Stream:
         >>> ps.workloads.nexmark.q5().schema.names
         ['window_start', 'window_end', 'auction', 'num']
     """
-    counts = bid().window(sliding("10s", "2s"), by="auction").agg(num=count())
+    counts = bid(delay).window(sliding("10s", "2s"), by="auction").agg(num=count())
     # One sliding window ends in each two seconds, and its results fall into them.
     ends = tumbling("2s")
     most = counts.window(ends).agg(num=max("num"))
@@ -212,8 +363,11 @@ def q5() -> Stream:
     )
 
 
-def q7() -> Stream:
+def q7(delay: Duration = _DELAY) -> Stream:
     """Highest bid: the bids with the highest price of each ten seconds; all that tie.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "bid".
@@ -223,7 +377,7 @@ def q7() -> Stream:
         >>> ps.workloads.nexmark.q7().schema.names
         ['window_start', 'window_end', 'auction', 'price', 'bidder', 'date_time', 'extra']
     """
-    bids = bid().select("auction", "price", "bidder", "date_time", "extra")
+    bids = bid(delay).select("auction", "price", "bidder", "date_time", "extra")
     window = tumbling("10s")
     highest = bids.window(window).agg(price=max("price"))
     return bids.join(highest, window=window, on="price").select(
@@ -231,8 +385,11 @@ def q7() -> Stream:
     )
 
 
-def q8() -> Stream:
+def q8(delay: Duration = _DELAY) -> Stream:
     """Monitor new users: the persons who opened an auction in the ten seconds in which they joined.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "auction" and "person": a person gives one row, however many auctions there are.
@@ -243,13 +400,16 @@ def q8() -> Stream:
         ['window_start', 'window_end', 'id', 'name']
     """
     window = tumbling("10s")
-    joined = person().window(window, by=["id", "name"]).agg()
-    sellers = auction().window(window, by=col("seller").alias("id")).agg()
+    joined = person(delay).window(window, by=["id", "name"]).agg()
+    sellers = auction(delay).window(window, by=col("seller").alias("id")).agg()
     return joined.join(sellers, window=window, on="id")
 
 
-def q11() -> Stream:
+def q11(delay: Duration = _DELAY) -> Stream:
     """User sessions: the bids of each person, until a pause of ten seconds.
+
+    Args:
+        delay: By how much rows may come out of order.
 
     Returns:
         The pipeline over "bid".
@@ -259,4 +419,4 @@ def q11() -> Stream:
         >>> ps.workloads.nexmark.q11().schema.names
         ['window_start', 'window_end', 'bidder', 'bid_count']
     """
-    return bid().window(session("10s"), by="bidder").agg(bid_count=count())
+    return bid(delay).window(session("10s"), by="bidder").agg(bid_count=count())

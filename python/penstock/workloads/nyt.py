@@ -16,8 +16,9 @@ from penstock.durations import Duration
 from penstock.expr import Expr, col
 from penstock.stream import Stream, stream
 from penstock.windows import Window, tumbling
+from penstock.workloads.generated import Generated
 
-__all__ = ["cell", "column", "query", "row", "schema", "trips"]
+__all__ = ["cell", "column", "generate", "query", "row", "schema", "trips"]
 
 _SIDE = 600
 _CELL_METRES = 250.0
@@ -47,6 +48,60 @@ _COLUMNS = {
     "tolls_amount": "float64",
     "total_amount": "float64",
 }
+
+
+def generate(
+    rows: int,
+    *,
+    seed: int = 7,
+    start: int = 0,
+    batch_rows: int = 65536,
+    rate: int = 1_000_000,
+    out_of_order_ms: int = 0,
+    late_every: int = 0,
+    vts_share: float = 0.5,
+    hot_share: float = 0.0,
+) -> Generated:
+    """Trips `[start, start + rows)` of an endless model of the published data.
+
+    Args:
+        rows: How many rows.
+        seed: Which data set.
+        start: The number of the first row.
+        batch_rows: Rows per Arrow batch. It has no influence on the rows.
+        rate: Trips that end per second of event time.
+        out_of_order_ms: By how many milliseconds at most trips are moved forward or back in time.
+        late_every: One trip in so many is up to a minute late; 0 is none.
+        vts_share: The share of taxis of the vendor VTS, which the query keeps.
+        hot_share: The share of trips that are moved so that they start in one and the same cell.
+
+    Returns:
+        The data, to be read any number of times.
+
+    Raises:
+        ValueError: An option is out of bounds.
+
+    Example:
+        >>> import penstock as ps
+        >>> ps.workloads.nyt.query().run(ps.workloads.nyt.generate(1000)).rows_in
+        1000
+    """
+    return Generated(
+        _penstock.workload,
+        name="nyt",
+        table="trips",
+        rows=rows,
+        seed=seed,
+        start=start,
+        batch_rows=batch_rows,
+        options={
+            "rate": rate,
+            "out_of_order_ms": out_of_order_ms,
+            "late_every": late_every,
+            "vts_share": vts_share,
+            "hot_share": hot_share,
+        },
+    )
 
 
 def schema() -> _penstock.Schema:

@@ -2,6 +2,9 @@
 
 A row is an event (view, click or purchase) of a user with an ad; each of 100 campaigns has 10 ads. The query
 keeps the views, looks up the campaign of the ad, and counts per campaign in windows of ten seconds.
+
+Ids, types and addresses are numbers, or with `strings=True` text as in the original benchmark: UUIDs, words
+and dotted addresses. Rows, campaigns and query have to be of the same kind.
 """
 
 from penstock import _penstock
@@ -25,11 +28,13 @@ def generate(
     seed: int = 7,
     start: int = 0,
     batch_rows: int = 65536,
+    strings: bool = False,
     rate: int = 1_000_000,
     out_of_order_ms: int = 0,
     late_every: int = 0,
     zipf: float = 0.0,
     view_share: float = 1 / 3,
+    switch_every_s: int = 0,
 ) -> Generated:
     """Rows `[start, start + rows)` of the endless data set.
 
@@ -38,14 +43,19 @@ def generate(
         seed: Which data set. `campaigns` needs the same one.
         start: The number of the first row.
         batch_rows: Rows per Arrow batch. It has no influence on the rows.
+        strings: Text instead of numbers: the same rows, in other words.
         rate: Rows per second of event time.
         out_of_order_ms: By how many milliseconds at most rows are moved forward or back in time.
         late_every: One row in so many is up to a minute late; 0 is none.
         zipf: Skew of the ads: 0 is uniform, larger values make a few ads ever more frequent.
         view_share: The share of views among the events.
+        switch_every_s: In every second period of so many seconds views are twice as likely; 0 is never.
 
     Returns:
         The data, to be read any number of times.
+
+    Raises:
+        ValueError: An option is out of bounds.
 
     Example:
         >>> import penstock as ps
@@ -53,21 +63,29 @@ def generate(
         1000
     """
     return Generated(
-        _penstock.ysb_generate,
+        _penstock.workload,
+        name=_workload(strings),
+        table="events",
         rows=rows,
         seed=seed,
         start=start,
         batch_rows=batch_rows,
-        rate=rate,
-        out_of_order_ms=out_of_order_ms,
-        late_every=late_every,
-        zipf=zipf,
-        view_share=view_share,
+        options={
+            "rate": rate,
+            "out_of_order_ms": out_of_order_ms,
+            "late_every": late_every,
+            "zipf": zipf,
+            "view_share": view_share,
+            "switch_every_s": switch_every_s,
+        },
     )
 
 
-def schema() -> _penstock.Schema:
+def schema(strings: bool = False) -> _penstock.Schema:
     """The columns of the events.
+
+    Args:
+        strings: Text instead of numbers.
 
     Returns:
         An Arrow schema with `names` and `types`.
@@ -76,33 +94,40 @@ def schema() -> _penstock.Schema:
         >>> import penstock as ps
         >>> ps.workloads.ysb.schema().names[0]
         'event_time'
+        >>> ps.workloads.ysb.schema(strings=True).types[1]
+        'string'
     """
-    return _penstock.ysb_schema()
+    return _penstock.workload_schema(_workload(strings), "events")
 
 
-def campaigns(seed: int = 7) -> Generated:
+def campaigns(seed: int = 7, strings: bool = False) -> Generated:
     """The table that says which campaign an ad belongs to.
 
     Args:
         seed: Which data set; the same as for `generate`.
+        strings: Text instead of numbers; the same as for `generate`.
 
     Returns:
         A table of 1000 rows with the columns ad_id and campaign_id, to be read any number of times.
+
+    Raises:
+        ValueError: The seed is negative or above 2^64 - 1.
 
     Example:
         >>> import penstock as ps
         >>> len(ps.stream({"ad_id": "int64", "campaign_id": "int64"}).run(ps.workloads.ysb.campaigns()))
         1000
     """
-    return Generated(_penstock.ysb_campaigns, seed=seed)
+    return Generated(_penstock.ysb_campaigns, seed=seed, strings=strings)
 
 
-def query(delay: Duration = "2s", campaigns: ArrowData | None = None) -> Stream:
+def query(delay: Duration = "2s", campaigns: ArrowData | None = None, strings: bool = False) -> Stream:
     """The benchmark's query: views per campaign in windows of ten seconds.
 
     Args:
         delay: By how much rows may come out of order.
         campaigns: The table of campaigns, if not the one of the default seed.
+        strings: The rows have text instead of numbers, and so have the campaigns.
 
     Returns:
         The pipeline, with the columns window_start, window_end, campaign_id and views.
@@ -112,10 +137,10 @@ def query(delay: Duration = "2s", campaigns: ArrowData | None = None) -> Stream:
         >>> ps.workloads.ysb.query().schema.names
         ['window_start', 'window_end', 'campaign_id', 'views']
     """
-    table = _DEFAULT_CAMPAIGNS if campaigns is None else campaigns
+    table = _DEFAULT_CAMPAIGNS[strings] if campaigns is None else campaigns
     return (
-        stream(schema(), time="event_time", delay=delay)
-        .filter(col("event_type") == VIEW)
+        stream(schema(strings), time="event_time", delay=delay)
+        .filter(col("event_type") == ("view" if strings else VIEW))
         .select("ad_id", "event_time")
         .lookup(table, on="ad_id")
         .window(tumbling("10s"), by="campaign_id")
@@ -123,4 +148,8 @@ def query(delay: Duration = "2s", campaigns: ArrowData | None = None) -> Stream:
     )
 
 
-_DEFAULT_CAMPAIGNS = campaigns()
+def _workload(strings: bool) -> str:
+    return "ysb-strings" if strings else "ysb"
+
+
+_DEFAULT_CAMPAIGNS = {strings: campaigns(strings=strings) for strings in (False, True)}

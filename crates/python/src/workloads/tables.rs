@@ -1,0 +1,191 @@
+//! The workloads and their tables, by name.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use penstock_types::PlanError;
+use penstock_workloads::nexmark::Stream;
+use penstock_workloads::{Rows, WorkloadError, cm, ipq, lrb, me, nexmark, nyt, sg, ysb};
+use pyo3::PyResult;
+
+use super::choose;
+use super::options::{Given, read_options};
+
+/// A table that was opened.
+pub(super) struct Table {
+    pub(super) rows: Arc<dyn Rows>,
+    /// How many rows there are, if it ends.
+    pub(super) end: Option<u64>,
+}
+
+impl Table {
+    fn endless(rows: impl Rows + 'static) -> Self {
+        Self { rows: Arc::new(rows), end: None }
+    }
+}
+
+/// Opens a table whose options are known.
+type Recipe = Box<dyn FnOnce() -> Result<Table, WorkloadError> + Send>;
+
+/// A table of a workload.
+#[derive(Clone, Copy)]
+pub(super) enum Which {
+    Ysb,
+    YsbStrings,
+    Lrb,
+    Nyt,
+    Nexmark(Stream),
+    Cm,
+    Sg,
+    Me,
+    IpqRevenue,
+    IpqLogs,
+}
+
+const WORKLOADS: [(&str, &[(&str, Which)]); 9] = [
+    ("ysb", &[("events", Which::Ysb)]),
+    ("ysb-strings", &[("events", Which::YsbStrings)]),
+    ("lrb", &[("reports", Which::Lrb)]),
+    ("nyt", &[("trips", Which::Nyt)]),
+    (
+        "nexmark",
+        &[
+            ("person", Which::Nexmark(Stream::Person)),
+            ("auction", Which::Nexmark(Stream::Auction)),
+            ("bid", Which::Nexmark(Stream::Bid)),
+        ],
+    ),
+    ("cm", &[("events", Which::Cm)]),
+    ("sg", &[("readings", Which::Sg)]),
+    ("me", &[("readings", Which::Me)]),
+    ("ipq", &[("revenue", Which::IpqRevenue), ("logs", Which::IpqLogs)]),
+];
+
+/// The table of that name, or an error that names those there are.
+pub(super) fn find(workload: &str, table: &str) -> Result<Which, PlanError> {
+    let tables = choose("a workload", workload, &WORKLOADS)?;
+    choose(&format!("a table of {workload}"), table, tables)
+}
+
+impl Which {
+    pub(super) fn schema(self) -> SchemaRef {
+        match self {
+            Self::Ysb => ysb::schema(),
+            Self::YsbStrings => ysb::schema_strings(),
+            Self::Lrb => lrb::schema(),
+            Self::Nyt => nyt::schema(),
+            Self::Nexmark(stream) => stream.schema(),
+            Self::Cm => cm::schema(),
+            Self::Sg => sg::schema(),
+            Self::Me => me::schema(),
+            Self::IpqRevenue => ipq::revenue_schema(),
+            Self::IpqLogs => ipq::logs_schema(),
+        }
+    }
+
+    /// Reads the options of the table, all of them.
+    pub(super) fn recipe(self, given: &mut Given<'_>) -> PyResult<Recipe> {
+        Ok(match self {
+            Self::Ysb => {
+                let options = ysb_options(given)?;
+                Box::new(|| Ok(Table::endless(ysb::Ysb::new(options)?)))
+            }
+            Self::YsbStrings => {
+                let options = ysb_options(given)?;
+                Box::new(|| Ok(Table::endless(ysb::YsbStrings::new(options)?)))
+            }
+            Self::Lrb => {
+                let options = read_options!(
+                    given,
+                    lrb {
+                        expressways,
+                        minutes,
+                        cars_per_second,
+                        report_every,
+                        accident_every,
+                        queries_every,
+                        out_of_order_s,
+                        late_every
+                    }
+                );
+                Box::new(|| {
+                    let lrb = lrb::Lrb::new(options)?;
+                    Ok(Table { end: Some(lrb.rows()), rows: Arc::new(lrb) })
+                })
+            }
+            Self::Nyt => {
+                let options =
+                    read_options!(given, nyt { rate, out_of_order_ms, late_every, vts_share, hot_share });
+                Box::new(|| Ok(Table::endless(nyt::Nyt::new(options)?)))
+            }
+            Self::Nexmark(stream) => {
+                let options = nexmark_options(given)?;
+                Box::new(move || {
+                    let nexmark = nexmark::Nexmark::new(options)?;
+                    Ok(match stream {
+                        Stream::Person => Table::endless(nexmark.persons()),
+                        Stream::Auction => Table::endless(nexmark.auctions()),
+                        Stream::Bid => Table::endless(nexmark.bids()),
+                    })
+                })
+            }
+            Self::Cm => {
+                let options =
+                    read_options!(given, cm { rate, out_of_order_ms, late_every, jobs, zipf, fail_share });
+                Box::new(|| Ok(Table::endless(cm::Cm::new(options)?)))
+            }
+            Self::Sg => {
+                let options = read_options!(given, sg { rate, out_of_order_ms, late_every, houses, zipf });
+                Box::new(|| Ok(Table::endless(sg::Sg::new(options)?)))
+            }
+            Self::Me => {
+                let options = read_options!(given, me { rate, out_of_order_ms, late_every });
+                Box::new(|| Ok(Table::endless(me::Me::new(options)?)))
+            }
+            Self::IpqRevenue => {
+                let (options, source) = ipq_options(given)?;
+                Box::new(move || Ok(Table::endless(ipq::Ipq::new(options)?.revenue(source)?)))
+            }
+            Self::IpqLogs => {
+                let (options, source) = ipq_options(given)?;
+                Box::new(move || Ok(Table::endless(ipq::Ipq::new(options)?.logs(source)?)))
+            }
+        })
+    }
+}
+
+fn ysb_options(given: &mut Given<'_>) -> PyResult<ysb::Options> {
+    Ok(read_options!(given, ysb { rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s }))
+}
+
+fn nexmark_options(given: &mut Given<'_>) -> PyResult<nexmark::Options> {
+    Ok(read_options!(
+        given,
+        nexmark {
+            rate,
+            first_event_time_ms,
+            out_of_order_ms,
+            late_every,
+            hot_auction_ratio,
+            hot_seller_ratio,
+            hot_bidder_ratio,
+            active_people,
+            auctions_in_flight,
+            id_lead,
+            person_bytes,
+            auction_bytes,
+            bid_bytes
+        }
+    ))
+}
+
+/// And the source, which is one of those that the options speak of.
+fn ipq_options(given: &mut Given<'_>) -> PyResult<(ipq::Options, u16)> {
+    let mut source = 0;
+    let options = read_options!(
+        given,
+        ipq { sources, rate, is_variable: variable, skew, keys, zipf, out_of_order_ms, late_every },
+        source
+    );
+    Ok((options, source))
+}
