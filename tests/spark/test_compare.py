@@ -1,5 +1,6 @@
 """A wrong answer is caught, whatever is wrong with it."""
 
+import math
 from collections.abc import Callable
 from datetime import datetime
 
@@ -89,3 +90,83 @@ def test_other_columns_or_types_are_refused(spark: SparkSession) -> None:
         compare(expected, with_views(answer(), answer().column("views").cast(pa.int32())), KEYS)
     with pytest.raises(ValueError, match="keys must be some of"):
         compare(expected, answer(), ["campaign"])
+
+
+def means(*rows: tuple[int, float | None]) -> pa.Table:
+    return pa.table(
+        {"key": [key for key, _ in rows], "mean": pa.array([mean for _, mean in rows], pa.float64())}
+    )
+
+
+NEAR = [
+    (1.0, 1.0 + 1e-10),
+    (-1e300, -1e300 * (1 + 1e-10)),
+    (0.0, -0.0),
+    (math.nan, math.nan),
+    (math.inf, math.inf),
+    (None, None),
+]
+FAR = [
+    (1.0, 1.0 + 1e-8),
+    (1e300, -1e300),
+    (0.0, 1e-300),
+    (1e-12, 1.1e-12),
+    (math.nan, 1.0),
+    (math.inf, 1e300),
+    (math.inf, -math.inf),
+    (math.inf, math.nan),
+    (None, 0.0),
+    (None, math.nan),
+]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_floats_may_differ_by_the_tolerance(spark: SparkSession, turned: bool) -> None:
+    left = means(*((key, pair[turned]) for key, pair in enumerate([*NEAR, *FAR])))
+    right = means(*((key, pair[not turned]) for key, pair in enumerate([*NEAR, *FAR])))
+    comparison = compare(as_frame(spark, left), right, ["key"], tolerance=1e-9)
+    assert (comparison.equal, comparison.different) == (len(NEAR), len(FAR))
+    # Without a tolerance, the first two of them differ as well.
+    assert compare(as_frame(spark, left), right, ["key"]).equal == len(NEAR) - 2
+
+
+def test_keys_and_whole_numbers_are_exact_whatever_the_tolerance(spark: SparkSession) -> None:
+    left = pa.table({"key": [1.0, 2.0], "n": [10**15, 5]})
+    right = pa.table({"key": [1.0, 2.0 + 1e-12], "n": [10**15 + 1, 5]})
+    comparison = compare(as_frame(spark, left), right, ["key"], tolerance=1e-9)
+    assert (comparison.equal, comparison.different, comparison.missing, comparison.extra) == (0, 1, 1, 1)
+
+
+def test_float32_too(spark: SparkSession) -> None:
+    left, right = (
+        pa.table({"key": [1], "mean": pa.array([value], pa.float32())}) for value in (1.0, 1.000_000_2)
+    )
+    assert compare(as_frame(spark, left), right, ["key"], tolerance=1e-6).ok
+    assert not compare(as_frame(spark, left), right, ["key"], tolerance=1e-9).ok
+
+
+def test_rows_of_one_key_find_their_partners(spark: SparkSession) -> None:
+    # By the first mean alone, the rows would stand in another order on either side.
+    step = 1e-12
+    columns = ["key", "first", "name", "second"]
+    left = [(1, 1.0, "b", 5.0), (1, 1.0 + step, "a", 5.0), (1, 1.0, "a", 7.0), (1, 3.0, "a", 1.0)]
+    right = [(1, 1.0 + step, "b", 5.0), (1, 1.0, "a", 5.0), (1, 1.0 + step, "a", 7.0), (1, 3.0, "a", 1.0)]
+    expected, found = (pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in rows])
+                       for rows in (left, right))  # fmt: skip
+    assert compare(as_frame(spark, expected), found, ["key"], tolerance=1e-9).equal == 4
+    assert not compare(as_frame(spark, expected), found, ["key"]).ok
+    # One of them is gone, and another is there twice.
+    spoilt = pa.concat_tables([found.slice(1), found.slice(1, 1)])
+    assert not compare(as_frame(spark, expected), spoilt, ["key"], tolerance=1e-9).ok
+
+
+def test_a_second_row_is_extra_with_a_tolerance_too(spark: SparkSession) -> None:
+    left, right = means((1, 2.0)), means((1, 2.0), (1, 2.0 + 1e-12))
+    comparison = compare(as_frame(spark, left), right, ["key"], tolerance=1e-9)
+    assert (comparison.equal, comparison.extra) == (1, 1)
+
+
+@pytest.mark.parametrize("tolerance", [-1e-9, 1.0, math.nan])
+def test_a_tolerance_is_a_share(spark: SparkSession, tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance must be at least 0"):
+        compare(as_frame(spark, answer()), answer(), KEYS, tolerance=tolerance)

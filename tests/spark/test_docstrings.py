@@ -11,12 +11,14 @@ import penstock.spark
 
 MODULES = [
     "penstock.demo",
-    *(f"penstock.spark.{module.name}" for module in pkgutil.iter_modules(penstock.spark.__path__)),
+    *(module.name for module in pkgutil.walk_packages(penstock.spark.__path__, "penstock.spark.")),
 ]
 
 
 def test_the_modules_were_found() -> None:
-    assert {"penstock.spark.generate", "penstock.spark.validate"} <= set(MODULES)
+    assert {"penstock.spark.generate", "penstock.spark.validate", "penstock.spark.expected.lrb"} <= set(
+        MODULES
+    )
 
 
 @pytest.mark.parametrize("name", MODULES)

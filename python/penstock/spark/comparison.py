@@ -1,5 +1,6 @@
 """Compares two results row by row, and says what is missing, extra or different."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -13,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 __all__ = ["Comparison", "as_frame", "compare"]
 
 _EXAMPLES = 5
+_FLOATS = {"float", "double"}
 
 
 @dataclass(frozen=True)
@@ -72,20 +74,26 @@ class Comparison:
         return "\n".join(lines)
 
 
-def compare(expected: DataFrame, actual: object, keys: Sequence[str]) -> Comparison:
+def compare(expected: DataFrame, actual: object, keys: Sequence[str], tolerance: float = 0.0) -> Comparison:
     """Compare two results row by row: a full outer join on the keys, then every other column.
+
+    Rows of one key are paired by the order of their values.
 
     Args:
         expected: What the answer must be.
         actual: What came out: a DataFrame or anything that speaks Arrow. The order of its columns does not
             matter, and neither does the unit of a timestamp.
         keys: The columns that tell one row from another. Nulls are equal to each other.
+        tolerance: By how much floats outside the keys may differ, as a share of the larger one: the sum of
+            floats depends on the order of the additions. Nulls, NaN and infinities are equal to themselves
+            only.
 
     Returns:
         The counts, with examples of what differs.
 
     Raises:
-        ValueError: The two sides do not have the same columns with the same types.
+        ValueError: The two sides do not have the same columns with the same types, or the tolerance is not
+            between 0 and 1.
 
     Example:
         >>> import pyarrow as pa
@@ -96,14 +104,24 @@ def compare(expected: DataFrame, actual: object, keys: Sequence[str]) -> Compari
         NOT EQUAL: 1 of 2 rows equal
           different: 1
             key=2 n=20, found n=21
+        >>> third = session().createDataFrame(pa.table({"key": [1], "mean": [1 / 3]}))
+        >>> compare(third, pa.table({"key": [1], "mean": [0.3333333333]}), ["key"], tolerance=1e-9).ok
+        True
     """
     found = as_frame(expected.sparkSession, actual)
     _check_columns(expected, found, keys)
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must be at least 0 and less than 1, not {tolerance}")
     values = [name for name in expected.columns if name not in keys]
-    left = _numbered(expected, keys, values).alias("expected")
-    right = _numbered(found, keys, values).alias("found")
+    near = [name for name, kind in expected.dtypes if tolerance and kind in _FLOATS and name in values]
+    left, right = (
+        frame.alias(side) for side, frame in _numbered(expected, found, keys, near, tolerance).items()
+    )
     same_key = _all(F.col(f"expected.{name}").eqNullSafe(F.col(f"found.{name}")) for name in [*keys, "_copy"])
-    same_values = _all(F.col(f"expected.{name}").eqNullSafe(F.col(f"found.{name}")) for name in values)
+    same_values = _all(
+        _is_same(F.col(f"expected.{name}"), F.col(f"found.{name}"), tolerance if name in near else 0.0)
+        for name in values
+    )
     kind = (
         F.when(F.col("found._copy").isNull(), "missing")
         .when(F.col("expected._copy").isNull(), "extra")
@@ -181,10 +199,46 @@ def _check_columns(expected: DataFrame, found: DataFrame, keys: Sequence[str]) -
         raise ValueError(f"keys must be some of {list(wanted)}, not {list(keys)}")
 
 
-def _numbered(frame: DataFrame, keys: Sequence[str], values: Sequence[str]) -> DataFrame:
-    """Number the rows of one key, so that a second row for it finds no partner instead of sharing one."""
-    within_key = Window.partitionBy(*keys).orderBy(*(values or keys))
-    return frame.select(*keys, *values, F.row_number().over(within_key).alias("_copy"))
+def _is_same(left: Column, right: Column, tolerance: float) -> Column:
+    """Whether two values are the same; never null."""
+    same = left.eqNullSafe(right)
+    if not tolerance:
+        return same
+    left, right = left.cast("double"), right.cast("double")
+    largest = F.greatest(F.abs(left), F.abs(right))
+    # To Spark, NaN is equal to itself and greater than infinity: below it are the finite numbers only.
+    is_near = (largest < math.inf) & (F.abs(left - right) <= largest * tolerance)
+    return same | F.coalesce(is_near, F.lit(False))
+
+
+def _numbered(
+    expected: DataFrame, found: DataFrame, keys: Sequence[str], near: Sequence[str], tolerance: float
+) -> dict[str, DataFrame]:
+    """Number the rows of one key, so that a second row for it finds no partner instead of sharing one.
+
+    They are numbered by their values: the exact ones first, then those of the columns `near`. With one such
+    column that pairs all rows that can be paired. With several, the first would decide by differences that do
+    not count, and so numbers that are near each other on either side count as one.
+    """
+    columns = expected.columns
+    exact = [name for name in columns if name not in near and name not in keys]
+    sides = {"expected": expected.select(*columns), "found": found.select(*columns)}
+    blurred: list[str] = []
+    if len(near) > 1:
+        both = reduce(
+            DataFrame.unionByName, (frame.withColumn("_side", F.lit(side)) for side, frame in sides.items())
+        )
+        for name in near:
+            ascending = Window.partitionBy(*keys, *exact, *blurred).orderBy(name)
+            is_next = ~_is_same(F.col(name), F.lag(name).over(ascending), tolerance)
+            both = both.withColumn("_next", is_next.cast("bigint"))
+            so_far = ascending.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+            both = both.withColumn(f"_near_{name}", F.sum("_next").over(so_far))
+            blurred.append(f"_near_{name}")
+        sides = {side: both.where(F.col("_side") == side) for side in sides}
+    order = [*exact, *blurred, *near] or list(keys)
+    copy = F.row_number().over(Window.partitionBy(*keys).orderBy(*order)).alias("_copy")
+    return {side: frame.select(*columns, copy) for side, frame in sides.items()}
 
 
 def _all(conditions: Iterable[Column]) -> Column:

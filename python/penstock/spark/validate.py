@@ -1,58 +1,119 @@
-"""Computes in Spark SQL what the answer of a workload's query must be.
+"""Sets the engine's answers to a workload's queries against those that Spark computes."""
 
-Nothing here uses an operator of the engine: the window, the join and the count are Spark's own.
-"""
+from collections.abc import Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from penstock.spark.comparison import as_frame
+from penstock.durations import Duration
+from penstock.protocols import ArrowData
+from penstock.spark.comparison import Comparison, compare
+from penstock.spark.expected import expected
+from penstock.workloads import catalog
 
-__all__ = ["expected_ysb"]
+__all__ = ["tolerance_of", "validate"]
 
-_VIEW = 0
+# Sums of floats: each of n additions may be off by one part in 2^53, which for a million is 1e-10 at worst.
+# Everything else is made of whole numbers, and compared exactly.
+_ROUNDED = {"lrb", "nyt", "cm1", "cm2", "sg1", "sg2", "sg3"}
+_TOLERANCE = 1e-9
 
 
-def expected_ysb(spark: SparkSession, df: DataFrame, campaigns: object) -> DataFrame:
-    """The answer to the YSB query: views per campaign in tumbling windows of ten seconds.
-
-    Spark counts every row of `df`, so the answer is that of a run in which no row came too late.
+def validate(
+    spark: SparkSession,
+    workload: str,
+    frames: Mapping[str, DataFrame],
+    *,
+    query: str | None = None,
+    seed: int = 7,
+    result: object | None = None,
+    delay: Duration | None = None,
+    batches: Mapping[str, ArrowData] | None = None,
+) -> dict[str, Comparison]:
+    """Compare the engine's answers with Spark's, for all queries of a workload or for one.
 
     Args:
-        spark: The session.
-        df: The rows, as `generate` makes them.
-        campaigns: Which campaign each ad belongs to: a DataFrame or anything that speaks Arrow, with the
-            columns `ad_id` and `campaign_id`.
+        spark: The session, in UTC.
+        workload: Which workload: one of `penstock.workloads.catalog`.
+        frames: The data by table, for Spark.
+        query: Which query; None is for all of them.
+        seed: The seed of the data.
+        result: What the engine gave as its answer: a DataFrame or anything that speaks Arrow. By default the
+            query is run here.
+        delay: By how much rows may come out of order, if by more than the query usually waits for. Spark
+            counts rows that the engine drops as late.
+        batches: The data by table once more, for the engine: Arrow data that can be read several times, with
+            the rows in the order in which they come. By default the frames are read back, in the order of
+            their partitions.
 
     Returns:
-        A DataFrame with the columns `window_start`, `window_end`, `campaign_id` and `views`.
+        A comparison for each query.
+
+    Raises:
+        ValueError: There is no such workload or query, a table is missing, or there is a result but no query
+            to go with it.
 
     Example:
-        >>> from penstock.spark import expected_ysb, generate, session
-        >>> from penstock.workloads import ysb
+        >>> from penstock.spark import generate, session, validate
         >>> spark = session()
-        >>> rows = generate(spark, rows=1_000)
-        >>> expected_ysb(spark, rows, ysb.campaigns()).columns
-        ['window_start', 'window_end', 'campaign_id', 'views']
+        >>> events = generate(spark, "ysb", rows=10_000, partitions=2)
+        >>> print(validate(spark, "ysb", {"events": events})["ysb"].report())
+        validated: 100 of 100 rows equal
     """
-    events = df.select(
-        F.col("event_time").cast("timestamp_ntz").alias("event_time"),
-        F.col("ad_id").cast("bigint").alias("ad_id"),
-        F.col("event_type").cast("bigint").alias("event_type"),
-    )
-    ads = as_frame(spark, campaigns).select(
-        F.col("ad_id").cast("bigint").alias("ad_id"),
-        F.col("campaign_id").cast("bigint").alias("campaign_id"),
-    )
-    return (
-        events.where(F.col("event_type") == _VIEW)
-        .join(F.broadcast(ads), on="ad_id", how="inner")
-        .groupBy(F.window("event_time", "10 seconds").alias("window"), F.col("campaign_id"))
-        .agg(F.count("*").alias("views"))
-        .select(
-            F.col("window.start").cast("timestamp_ntz").alias("window_start"),
-            F.col("window.end").cast("timestamp_ntz").alias("window_end"),
-            F.col("campaign_id").cast("bigint").alias("campaign_id"),
-            F.col("views").cast("bigint").alias("views"),
-        )
-    )
+    known = catalog.workload(workload)
+    if query is None and result is not None and len(known.queries) > 1:
+        raise ValueError(f"{workload} has several queries: name the one of the result")
+    chosen = known.queries if query is None else {query: known.query(query)}
+    rows = _Rows(known, frames, batches or {})
+    comparisons = {}
+    for name, each in chosen.items():
+        answer = expected(spark, workload, name, frames, seed)
+        if result is None:
+            found: object = each.build(seed, delay).run(rows.of(each.tables))
+        else:
+            found = result
+        comparisons[name] = compare(answer, found, each.keys, tolerance=tolerance_of(name))
+    return comparisons
+
+
+def tolerance_of(query: str) -> float:
+    """By how much the floats of a query's answer may differ from Spark's: not at all, where they are exact.
+
+    Args:
+        query: The name of the query.
+
+    Returns:
+        The tolerance for `compare`.
+
+    Example:
+        >>> tolerance_of("me1"), tolerance_of("sg1")
+        (0.0, 1e-09)
+    """
+    return _TOLERANCE if query in _ROUNDED else 0.0
+
+
+class _Rows:
+    """The rows of each table for the engine; frames are read back once, however many queries there are."""
+
+    def __init__(
+        self,
+        workload: catalog.Workload,
+        frames: Mapping[str, DataFrame],
+        batches: Mapping[str, ArrowData],
+    ) -> None:
+        self._workload = workload
+        self._frames = frames
+        self._batches = dict(batches)
+
+    def of(self, tables: tuple[str, ...]) -> ArrowData | Mapping[str, ArrowData]:
+        """What a plan over these tables takes: streams have names only where there are several."""
+        if len(tables) == 1:
+            return self._of(tables[0])
+        return {table: self._of(table) for table in tables}
+
+    def _of(self, table: str) -> ArrowData:
+        if table not in self._batches:
+            # Spark keeps times in microseconds; those of the workload are coarser, so this is exact.
+            schema = pa.schema(self._workload.generator(table)(0).schema)
+            self._batches[table] = pa.table(self._frames[table].select(*schema.names)).cast(schema)
+        return self._batches[table]

@@ -1,0 +1,40 @@
+"""Sums of floats that do not depend on the order of the additions, since they are exact."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+__all__ = ["as_units", "from_units"]
+
+# A float32 has 24 bits, so from 2^-16 on its last bit is worth 2^-40 or more: a multiple of the unit. What
+# is smaller, and no such multiple, is cut off there.
+_UNITS_PER_ONE = float(2**40)
+
+
+def as_units(value: Column) -> Column:
+    """A float32 as a whole number of very small units.
+
+    Args:
+        value: Below 2^22 or so. What is not is an error of Spark's, and no wrong answer.
+
+    Returns:
+        A decimal: sums of a hundred million of them are exact.
+
+    Example:
+        >>> from penstock.spark import session
+        >>> values = session().createDataFrame([(0.1,), (0.7,), (-0.1,), (-0.7,)], "value float")
+        >>> values.select(F.sum(as_units(F.col("value"))).alias("sum")).first().sum
+        Decimal('0')
+    """
+    return (value.cast("double") * _UNITS_PER_ONE).cast("bigint").cast("decimal(19, 0)")
+
+
+def from_units(units: Column) -> Column:
+    """The float64 that is nearest to so many units.
+
+    Example:
+        >>> from penstock.spark import session
+        >>> values = session().createDataFrame([(0.5,), (0.75,)], "value float")
+        >>> values.select(from_units(F.sum(as_units(F.col("value")))).alias("sum")).first().sum
+        1.25
+    """
+    return units.cast("double") / F.lit(_UNITS_PER_ONE)

@@ -1,0 +1,83 @@
+"""IPQ: ad revenue, and logs to join it with, in windows of a second."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.spark.expected.windows import SECOND, epoch_micros, floor_to, sliding_sums, with_bounds
+
+__all__ = ["ipq1", "ipq2", "ipq3", "ipq4"]
+
+_WINDOW = SECOND
+_SLIDE = SECOND // 2
+
+
+def ipq1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+    """The sum of the revenue per key, over the table "revenue".
+
+    Example:
+        >>> from penstock.spark import generate, session
+        >>> spark = session()
+        >>> ipq1(spark, {"revenue": generate(spark, "ipq", rows=100, table="revenue")}, seed=7).columns
+        ['window_start', 'window_end', 'key', 'total_revenue']
+    """
+    return (
+        _tumbling(frames["revenue"])
+        .groupBy("start", "key")
+        .agg(F.sum("revenue").alias("total_revenue"))
+        .select(*with_bounds(F.col("start"), _WINDOW), "key", "total_revenue")
+    )
+
+
+def ipq2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+    """The sum of the revenue per key every half second, over the table "revenue".
+
+    Example:
+        >>> from penstock.spark import generate, session
+        >>> spark = session()
+        >>> ipq2(spark, {"revenue": generate(spark, "ipq", rows=100, table="revenue")}, seed=7).columns
+        ['window_start', 'window_end', 'key', 'total_revenue']
+    """
+    rows = frames["revenue"].select(epoch_micros(F.col("timestamp")).alias("at"), "key", "revenue")
+    sums = sliding_sums(rows, time=F.col("at"), size=_WINDOW, slide=_SLIDE, keys=["key"], values=["revenue"])
+    return sums.select(*with_bounds(F.col("start"), _WINDOW), "key", F.col("revenue").alias("total_revenue"))
+
+
+def ipq3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+    """The number of rows per value of the other key, over the table "revenue".
+
+    Example:
+        >>> from penstock.spark import generate, session
+        >>> spark = session()
+        >>> ipq3(spark, {"revenue": generate(spark, "ipq", rows=100, table="revenue")}, seed=7).columns
+        ['window_start', 'window_end', 'other_key', 'events']
+    """
+    return (
+        _tumbling(frames["revenue"])
+        .groupBy("start", "other_key")
+        .agg(F.count("*").alias("events"))
+        .select(*with_bounds(F.col("start"), _WINDOW), "other_key", "events")
+    )
+
+
+def ipq4(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+    """How many pairs of the same key the tables "revenue" and "logs" have in a window.
+
+    Example:
+        >>> from penstock.spark import generate, session
+        >>> spark = session()
+        >>> tables = {name: generate(spark, "ipq", rows=50, table=name) for name in ("revenue", "logs")}
+        >>> ipq4(spark, tables, seed=7).columns
+        ['window_start', 'window_end', 'key', 'pairs']
+    """
+    # Each row of one meets each of the other, so the pairs of a key are the product of its counts.
+    left = _tumbling(frames["revenue"]).groupBy("start", "key").agg(F.count("*").alias("revenues"))
+    right = _tumbling(frames["logs"]).groupBy("start", "key").agg(F.count("*").alias("logs"))
+    return left.join(right, on=["start", "key"], how="inner").select(
+        *with_bounds(F.col("start"), _WINDOW), "key", (F.col("revenues") * F.col("logs")).alias("pairs")
+    )
+
+
+def _tumbling(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("start", floor_to(epoch_micros(F.col("timestamp")), _WINDOW))

@@ -1,0 +1,80 @@
+"""SG: mean readings of plugs, every second, in sliding windows of an hour and of 128 seconds."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.spark.expected.exact import as_units, from_units
+from penstock.spark.expected.windows import SECOND, epoch_micros, sliding_sums, with_bounds
+
+__all__ = ["sg1", "sg2", "sg3"]
+
+_HOUR = 3600 * SECOND
+_SHORT = 128 * SECOND
+_SLIDE = SECOND
+_PLUG = ["plug", "household", "house"]
+# Wide enough for the units of a hundred thousand million readings of a kilowatt, and so narrow that Spark
+# keeps all digits of the product: 27 + 10 + 1 = 38.
+_UNITS, _COUNT = "decimal(27, 0)", "decimal(10, 0)"
+
+
+def sg1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+    """The mean of all values of an hour, over the table "readings".
+
+    Example:
+        >>> from penstock.spark import generate, session
+        >>> spark = session()
+        >>> sg1(spark, {"readings": generate(spark, "sg", rows=100)}, seed=7).columns
+        ['window_start', 'window_end', 'mean_value']
+    """
+    sums = _sums(frames["readings"], _HOUR, [])
+    return sums.select(*with_bounds(F.col("start"), _HOUR), _mean())
+
+
+def sg2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+    """The mean of the values of each plug in 128 seconds, over the table "readings".
+
+    Example:
+        >>> from penstock.spark import generate, session
+        >>> spark = session()
+        >>> sg2(spark, {"readings": generate(spark, "sg", rows=100)}, seed=7).columns
+        ['window_start', 'window_end', 'plug', 'household', 'house', 'mean_value']
+    """
+    sums = _sums(frames["readings"], _SHORT, _PLUG)
+    return sums.select(*with_bounds(F.col("start"), _SHORT), *_PLUG, _mean())
+
+
+def sg3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+    """The rows of SG2 whose mean is above that of the hour that ends with it, over the table "readings".
+
+    Example:
+        >>> from penstock.spark import generate, session
+        >>> spark = session()
+        >>> sg3(spark, {"readings": generate(spark, "sg", rows=100)}, seed=7).columns
+        ['window_start', 'window_end', 'plug', 'household', 'house', 'mean_value']
+    """
+    plugs = _sums(frames["readings"], _SHORT, _PLUG).withColumn("end", F.col("start") + _SHORT)
+    all_plugs = _sums(frames["readings"], _HOUR, []).select(
+        (F.col("start") + _HOUR).alias("end"),
+        F.col("n").cast(_COUNT).alias("all_n"),
+        F.col("value").cast(_UNITS).alias("all_value"),
+    )
+    # value / n > all_value / all_n, without a division: whole numbers, so that no rounding decides.
+    is_above = F.col("value").cast(_UNITS) * F.col("all_n") > F.col("all_value") * F.col("n").cast(_COUNT)
+    return (
+        plugs.join(all_plugs, on="end", how="inner")
+        .where(is_above)
+        .select(*with_bounds(F.col("start"), _SHORT), *_PLUG, _mean())
+    )
+
+
+def _sums(readings: DataFrame, size: int, keys: Sequence[str]) -> DataFrame:
+    rows = readings.select(
+        epoch_micros(F.col("timestamp")).alias("at"), *keys, as_units(F.col("value")).alias("value")
+    )
+    return sliding_sums(rows, time=F.col("at"), size=size, slide=_SLIDE, keys=keys, values=["value"])
+
+
+def _mean() -> Column:
+    return (from_units(F.col("value")) / F.col("n")).alias("mean_value")

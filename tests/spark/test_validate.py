@@ -1,0 +1,86 @@
+"""Validating a workload: the engine is run over the data, or its answer is given."""
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.exceptions import LateRowsWarning
+from penstock.spark import expected, generate, validate
+from penstock.spark.comparison import as_frame
+from penstock.workloads import catalog, ipq, ysb
+
+
+def tables(rows: int = 1_000) -> dict[str, pa.Table]:
+    return {
+        "revenue": pa.table(ipq.generate("revenue", rows, rate=500, keys=20)),
+        "logs": pa.table(ipq.generate("logs", rows, rate=500, keys=20)),
+    }
+
+
+def test_all_queries_of_a_workload(spark: SparkSession) -> None:
+    frames = {table: as_frame(spark, rows) for table, rows in tables().items()}
+    found = validate(spark, "ipq", frames)
+    assert list(found) == ["ipq1", "ipq2", "ipq3", "ipq4"]
+    for query, comparison in found.items():
+        assert comparison.ok, f"{query}: {comparison.report()}"
+        assert comparison.equal > 0
+
+
+def test_frames_are_read_back_in_order(spark: SparkSession) -> None:
+    # Fifty seconds in five partitions: in another order, rows would come too late.
+    frame = generate(spark, "ysb", rows=20_000, seed=3, partitions=5, rate=400)
+    assert validate(spark, "ysb", {"events": frame}, seed=3)["ysb"].ok
+
+
+def test_the_engine_reads_the_batches_it_is_given(spark: SparkSession) -> None:
+    rows = pa.table(ysb.generate(5_000, rate=100))
+    frames = {"events": as_frame(spark, rows)}
+    assert validate(spark, "ysb", frames, batches={"events": rows.to_batches(100)})["ysb"].ok
+    turned = rows.take(list(reversed(range(len(rows)))))
+    # Rows that come too late are dropped, unless the query waits for them.
+    with pytest.warns(LateRowsWarning):
+        assert not validate(spark, "ysb", frames, batches={"events": turned})["ysb"].ok
+    assert validate(spark, "ysb", frames, batches={"events": turned}, delay="1h")["ysb"].ok
+
+
+def test_a_result_can_be_given(spark: SparkSession) -> None:
+    data = tables()
+    frames = {table: as_frame(spark, rows) for table, rows in data.items()}
+    result = pa.table(ipq.ipq1().run(data["revenue"]))
+    assert validate(spark, "ipq", frames, query="ipq1", result=result)["ipq1"].ok
+    assert validate(spark, "ipq", frames, query="ipq1", result=result.slice(1))["ipq1"].missing == 1
+    with pytest.raises(ValueError, match="several queries"):
+        validate(spark, "ipq", frames, result=result)
+
+
+def test_other_seeds_have_other_campaigns(spark: SparkSession) -> None:
+    rows = pa.table(ysb.generate(5_000, seed=3, rate=500))
+    frames = {"events": as_frame(spark, rows)}
+    result = ysb.query(campaigns=ysb.campaigns(3)).run(rows)
+    assert validate(spark, "ysb", frames, seed=3, result=result)["ysb"].ok
+    assert not validate(spark, "ysb", frames, seed=4, result=result)["ysb"].ok
+
+
+def test_wrong_names_are_explained(spark: SparkSession) -> None:
+    frames = {"revenue": as_frame(spark, tables(10)["revenue"])}
+    with pytest.raises(ValueError, match="did you mean 'ipq'"):
+        validate(spark, "ipqs", frames)
+    with pytest.raises(ValueError, match="no query 'ipq9'"):
+        expected(spark, "ipq", "ipq9", frames)
+    with pytest.raises(ValueError, match="needs the table 'logs'"):
+        expected(spark, "ipq", "ipq4", frames)
+
+
+def test_the_session_must_be_in_utc(spark: SparkSession) -> None:
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    with pytest.raises(ValueError, match="must be UTC, not Europe/Berlin"):
+        expected(other, "ipq", "ipq1", {"revenue": as_frame(other, tables(10)["revenue"])})
+
+
+def test_every_query_of_the_catalogue_has_an_answer(spark: SparkSession) -> None:
+    for name, workload in catalog.CATALOG.items():
+        empty = {table: as_frame(spark, pa.table(make(0))) for table, make in workload.tables.items()}
+        for query, asked in workload.queries.items():
+            answer = expected(spark, name, query, empty)
+            assert answer.columns == list(asked.build(7, None).schema.names)
