@@ -1,13 +1,16 @@
 """Spark beside the engine: PySpark makes the benchmark data and computes what the answer must be.
 
 `session` starts a local Spark, `generate` makes a workload's rows inside its executors, `write_parquet` and
-`read_batches` hand them over to the engine in row order, `expected_ysb` computes the answer in Spark SQL, and
-`compare` sets it against the engine's, row by row.
+`read_batches` hand them over to the engine in row order, `expected` computes the answer of a query in Spark
+alone, and `compare` sets it against the engine's, row by row. `validate` does both for a whole workload.
+`write_dataset` keeps the tables of a workload on disk, with checksums, and `read_dataset` finds them again;
+`register` makes them a data source of Spark.
 
 It needs the extra `spark`: `pip install 'penstock[spark]'`.
 """
 
 try:
+    import numpy  # noqa: F401
     import pyarrow  # noqa: F401
     import pyspark  # noqa: F401
 except ImportError as error:
@@ -16,18 +19,32 @@ except ImportError as error:
     ) from error
 
 from penstock.spark.comparison import Comparison, compare
+from penstock.spark.dataset import DataSet, read_dataset, write_dataset
+from penstock.spark.datasource import register
+from penstock.spark.errors import SparkJobError
+from penstock.spark.expected import expected, expected_ysb
 from penstock.spark.generate import generate
+from penstock.spark.manifest import DataSetError, Manifest
 from penstock.spark.parquet import local_uri, read_batches, write_parquet
 from penstock.spark.session import session
-from penstock.spark.validate import expected_ysb
+from penstock.spark.validate import validate
 
 __all__ = [
     "Comparison",
+    "DataSet",
+    "DataSetError",
+    "Manifest",
+    "SparkJobError",
     "compare",
+    "expected",
     "expected_ysb",
     "generate",
     "local_uri",
     "read_batches",
+    "read_dataset",
+    "register",
     "session",
+    "validate",
+    "write_dataset",
     "write_parquet",
 ]

@@ -1,7 +1,5 @@
 """Hands rows over from Spark to the engine in Parquet files, without losing their order."""
 
-import shutil
-import uuid
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -10,7 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-__all__ = ["local_uri", "read_batches", "write_parquet"]
+from penstock.spark.errors import spark_errors
+from penstock.spark.staging import staged
+
+__all__ = ["local_uri", "parquet_files", "read_batches", "write_parquet"]
 
 
 def write_parquet(df: DataFrame, path: str | PathLike[str]) -> Path:
@@ -28,6 +29,7 @@ def write_parquet(df: DataFrame, path: str | PathLike[str]) -> Path:
 
     Raises:
         FileExistsError: There is something at `path` already.
+        SparkJobError: Spark failed, or a function in one of its executors.
 
     Example:
         >>> import tempfile
@@ -37,17 +39,10 @@ def write_parquet(df: DataFrame, path: str | PathLike[str]) -> Path:
         ...     sorted(file.name[:10] for file in written.glob("part-*.parquet"))
         ['part-00000', 'part-00001']
     """
-    target = Path(path).absolute()
-    if target.exists():
-        raise FileExistsError(f"{target} exists already")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
-    try:
-        df.write.parquet(local_uri(partial))
-        partial.rename(target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return target
+    with spark_errors(), staged(path) as partial:
+        # The folder is there already, and empty.
+        df.write.mode("append").parquet(local_uri(partial))
+    return Path(path).absolute()
 
 
 def read_batches(
@@ -76,11 +71,33 @@ def read_batches(
         ...     [batch.num_rows for batch in read_batches(path, pa.schema(ysb.schema()))]
         [50, 50]
     """
-    # Spark numbers the files by partition: part-00000-..., part-00001-...
-    files = sorted(Path(path).glob("part-*.parquet"), key=lambda file: int(file.name.split("-")[1]))
+    files = parquet_files(path)
     if not files:
         raise FileNotFoundError(f"no Parquet files in {path}")
     return _read_files(files, schema, batch_rows)
+
+
+def parquet_files(path: str | PathLike[str]) -> list[Path]:
+    """The files that `write_parquet` wrote, in the order of their rows.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        The files; none if it is no such folder.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("part-00010-a.parquet", "part-00002-a.parquet", "_SUCCESS"):
+        ...         Path(folder, name).touch()
+        ...     [file.name for file in parquet_files(folder)]
+        ['part-00002-a.parquet', 'part-00010-a.parquet']
+    """
+    # Spark numbers the files by partition: part-00000-..., part-00001-...
+    files = Path(path).glob("part-*.parquet")
+    return sorted(files, key=lambda file: (int(file.name.split("-")[1]), file.name))
 
 
 def _read_files(files: list[Path], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
