@@ -9,61 +9,13 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock import col
-
-SCHEMA = {"t": "int64", "k": "string", "x": "int64"}
-
-
-def views() -> ps.Stream:
-    kinds = pa.table({"k": ["a", "b"], "weight": [1, 10]})
-    stream = ps.stream(SCHEMA, time="t", delay=3).filter(col("x") != 5).lookup(kinds, on="k", how="left")
-    return stream.with_columns(y=col("x") * 2)
-
-
-VIEWS = views()
-
+from reference.stateful import PLANS, SCHEMA, rows_of, table_of, views
 
 @pytest.fixture
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has said how operators are spread."""
     monkeypatch.delenv("PENSTOCK_PARALLELISM", raising=False)
     monkeypatch.delenv("PENSTOCK_STRATEGY", raising=False)
-
-
-PLANS = {
-    "tumbling": views()
-    .window(ps.tumbling(10), by="k")
-    .agg(
-        n=ps.count(),
-        total=ps.sum("y"),
-        least=ps.min("x"),
-        kinds=ps.count_distinct("x"),
-        first=ps.first("x"),
-        last=ps.last("x"),
-        weight=ps.max("weight"),
-    ),
-    "sliding": views().window(ps.sliding(12, 4, offset=1), by=["k", "weight"]).agg(n=ps.count()),
-    "no key": views().window(ps.tumbling(7)).agg(n=ps.count(), total=ps.sum("x")),
-    "top_k": views().window(ps.tumbling(10), by="k").top_k(2, "x"),
-    "behind": views().window(ps.tumbling(10), by="k").agg(n=ps.count()).filter(col("n") > 1),
-    "session": views().window(ps.session(4), by="k").agg(n=ps.count(), first=ps.first("x")),
-    "corrected": views().window(ps.tumbling(10), by="k", allowed_lateness=6).agg(n=ps.count()),
-    "window of windows": views()
-    .window(ps.tumbling(5), by=["k", "x"])
-    .agg(n=ps.count())
-    .window(ps.tumbling(10), by="k")
-    .agg(n=ps.sum("n"), kinds=ps.count()),
-    "join": VIEWS.join(
-        VIEWS.filter(col("x") > 0).select("t", "k", z="x"), window=ps.tumbling(10), on="k", how="full"
-    ),
-    "cogroup": VIEWS.cogroup(VIEWS.filter(col("x") > 0), window=ps.session(6), by="k").agg(
-        left={"n": ps.count()}, right={"positive": ps.count(), "most": ps.max("x")}
-    ),
-    "union": VIEWS.union(VIEWS.filter(col("x") < 0)).window(ps.tumbling(10), by="k").agg(n=ps.count()),
-}
-
-
-def rows_of(result: ps.Result) -> list[str]:
-    return sorted(map(repr, result.to_pylist()))
 
 
 @pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
@@ -80,8 +32,7 @@ def rows_of(result: ps.Result) -> list[str]:
 def test_no_strategy_changes_the_answer(
     name: str, rows: list[tuple[int, str | None, int]], cut: int, lanes: int, strategy: Any
 ) -> None:
-    columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(SCHEMA.values())]
-    table = pa.table(dict(zip(SCHEMA, columns, strict=True)))
+    table = table_of(rows)
     batches = [table.slice(start, cut) for start in range(0, max(len(rows), 1), cut)]
     alone = PLANS[name].run(batches, parallelism=1)
     spread = PLANS[name].run(batches, parallelism=lanes, strategy=strategy, workers=2)

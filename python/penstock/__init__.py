@@ -75,6 +75,7 @@ from penstock.exceptions import (
 )
 from penstock.expr import Expr, col, lit
 from penstock.outputs import Outputs, outputs
+from penstock.parts import Part
 from penstock.push import PushSource
 from penstock.query import Query
 from penstock.replay import Replay, replay
@@ -108,6 +109,7 @@ __all__ = [
     "NullTimeError",
     "Outputs",
     "PenstockError",
+    "Part",
     "PlanError",
     "PushSource",
     "Query",

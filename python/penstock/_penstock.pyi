@@ -167,6 +167,14 @@ class Outputs:
         on_error: object,
         spreading: _Spreading,
     ) -> list[Output]: ...
+    def run_part(
+        self,
+        data: list[tuple[str, object]],
+        options: EngineOptions,
+        on_error: object,
+        state: bytes | None,
+        last: bool,
+    ) -> tuple[list[Output], bytes | None]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
 @final

@@ -11,7 +11,7 @@ from penstock.rejecting import OnError, read_on_error
 from penstock.result import Result
 from penstock.sources import open_source
 
-__all__ = ["by_stream", "run_outputs"]
+__all__ = ["by_stream", "run_outputs", "run_part_of"]
 
 
 def by_stream(streams: list[str], given: object, argument: str) -> list[tuple[str, object]]:
@@ -72,13 +72,57 @@ def run_outputs(
         >>> run_outputs(_penstock.Outputs([("a", plan)]), [], read_options(), warn_above=2)["a"].rows_in
         0
     """
-    given = by_stream(outputs.streams, data, "data")
+    made = outputs.run(_opened(outputs, data), options, read_on_error(on_error), spreading)
+    return _results(outputs, made, warn_above + 1)
+
+
+def run_part_of(
+    outputs: _penstock.Outputs,
+    data: ArrowData | Mapping[str, ArrowData],
+    options: _penstock.EngineOptions,
+    *,
+    state: bytes | None,
+    last: bool,
+    on_error: OnError = "fail",
+    warn_above: int,
+) -> tuple[dict[str, Result], bytes | None]:
+    """Runs pipelines over the next part of the data, and waits for the results of that.
+
+    Args:
+        outputs: The pipelines.
+        data: The rows, for each stream if there are several.
+        options: How they are run.
+        state: Where the part before this one has ended; `None` for the first.
+        last: Whether this is the last part.
+        on_error: What becomes of rows that an operator has no answer for.
+        warn_above: Whose line a warning is to name, counted from here.
+
+    Returns:
+        The result of each output, and the state behind this part unless it was the last.
+
+    Example:
+        >>> import penstock as ps
+        >>> from penstock.options import read_options
+        >>> outputs = _penstock.Outputs([("a", ps.stream({"price": "int64"})._plan)])
+        >>> run_part_of(outputs, [], read_options(), state=None, last=True, warn_above=2)[1] is None
+        True
+    """
+    opened = _opened(outputs, data)
+    made, after = outputs.run_part(opened, options, read_on_error(on_error), state, last)
+    return _results(outputs, made, warn_above + 1), after
+
+
+def _opened(
+    outputs: _penstock.Outputs, data: ArrowData | Mapping[str, ArrowData]
+) -> list[tuple[str, object]]:
     several = len(outputs.streams) > 1
-    opened: list[tuple[str, object]] = [
+    return [
         (name, open_source(one, f"data[{name!r}]" if several else "data"))  # type: ignore[arg-type]
-        for name, one in given
+        for name, one in by_stream(outputs.streams, data, "data")
     ]
-    made = outputs.run(opened, options, read_on_error(on_error), spreading)
+
+
+def _results(outputs: _penstock.Outputs, made: list[_penstock.Output], warn_above: int) -> dict[str, Result]:
     if made[0].rows_late + made[0].late_results and not outputs.has_late:
         warnings.warn(_late_rows(made[0]), LateRowsWarning, stacklevel=warn_above)
     return {name: Result(output) for name, output in zip(outputs.names, made, strict=True)}

@@ -26,10 +26,11 @@ from penstock.options import (
     read_options,
     read_spreading,
 )
+from penstock.parts import Part
 from penstock.protocols import ArrowData, ArrowSchema
 from penstock.rejecting import OnError
 from penstock.result import Result
-from penstock.running import run_outputs
+from penstock.running import run_outputs, run_part_of
 from penstock.times import ArrivalTime, WatermarkFunction, Watermarks
 
 __all__ = ["Stream", "stream"]
@@ -255,6 +256,58 @@ class Stream(ColumnSteps, CombiningSteps):
         spreading = read_spreading(parallelism, strategy)
         made = run_outputs(outputs, data, options, on_error=on_error, spreading=spreading, warn_above=3)
         return made["result"]
+
+    def run_part(
+        self,
+        data: ArrowData | Mapping[str, ArrowData],
+        state: bytes | None = None,
+        *,
+        last: bool = False,
+        budget: Size | None = None,
+        on_error: OnError = "fail",
+    ) -> Part:
+        """Runs the pipeline over the next part of its data, and leaves open what is not over yet.
+
+        The results of all parts together are those of one `run` over all of the data, however it is cut: windows
+        that event time has closed come out, all others go on in the next part. In between, everything that the
+        pipeline knows is in `Part.state`: keep it wherever you like, and go on in another process or on
+        another machine. It runs on one worker.
+
+        Args:
+            data: The rows of this part, as for `run`. A pipeline of several streams takes a mapping; a stream
+                without rows in this part is given as an empty list.
+            state: What the part before this one has left, `None` for the first part.
+            last: Whether no part follows: everything that is open is closed, as at the end of `run`.
+            budget: The most memory that the run may take: see `run`.
+            on_error: What becomes of a row that an operator has no answer for: see `run`.
+
+        Returns:
+            The result of this part, and the state behind it.
+
+        Raises:
+            PlanError: The state is damaged, or of another pipeline.
+            DataError: The data does not fit the pipeline.
+            ComputeError: An expression has no answer for some row. The state before this part is as good as it
+                was: correct the data, and run the part again.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> day = ps.stream({"at": "int64"}, time="at").window(ps.tumbling(10)).agg(n=ps.count())
+            >>> first = day.run_part(pa.table({"at": [1, 2, 11]}))
+            >>> first.result.to_pylist()
+            [{'window_start': 0, 'window_end': 10, 'n': 2}]
+            >>> day.run_part(pa.table({"at": [12]}), first.state, last=True).result.to_pylist()
+            [{'window_start': 10, 'window_end': 20, 'n': 2}]
+        """
+        if state is not None and not isinstance(state, bytes):
+            raise TypeError(f"state is what run_part gave, bytes or None, not {type(state).__name__}")
+        outputs = _penstock.Outputs([("result", self._plan)])
+        options = read_options(budget=budget, usual_workers=1)
+        made, after = run_part_of(
+            outputs, data, options, state=state, last=last, on_error=on_error, warn_above=3
+        )
+        return Part(made["result"], after)
 
     def explain(self, workers: int | None = None, strategy: Strategy = "auto") -> str:
         """The plan as text, one operator per line.

@@ -10,6 +10,7 @@
 //! - [`engine`]: workers, the epoch thread, queries that come and go
 //! - [`query`]: one query; [`results`]: its results on their way out; [`output`]: what it gave
 //! - [`mod@feed`], [`replay`], [`share`]: where rows come from
+//! - [`standing`]: where a query stands between two parts of its input
 //! - [`metrics`], [`latency`]: what all of it came to; [`clock`]: what time it is
 
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ pub mod query;
 pub mod replay;
 pub mod results;
 pub mod share;
+pub mod standing;
 
 pub use engine::{Engine, Input, QueryOptions, RunFailure, Sink, push};
 pub use error::{RunError, StartError};
@@ -42,3 +44,4 @@ pub use query::{Query, QueryMetrics, Status};
 pub use replay::Replay;
 pub use results::Results;
 pub use share::{OnLag, SharedSource};
+pub use standing::{Part, Standing, StandingError};

@@ -2,7 +2,7 @@
 //!
 //! F1. The watermark never falls.
 //! F2. It is the smallest of the inputs that have neither ended nor gone idle. While all of them are idle it stays where it
-//!     is.
+//!     is. An input that pauses has ended for now, and is still waited for.
 
 use crate::watermark::NEVER;
 use crate::{law, laws};
@@ -13,6 +13,7 @@ struct Known {
     watermark: i64,
     is_idle: bool,
     has_ended: bool,
+    has_paused: bool,
 }
 
 /// The watermarks of several inputs, and the one that follows from them.
@@ -25,7 +26,7 @@ pub struct Frontier {
 impl Frontier {
     /// So many inputs that have not spoken yet.
     pub fn new(inputs: usize) -> Self {
-        let silent = Known { watermark: NEVER, is_idle: false, has_ended: false };
+        let silent = Known { watermark: NEVER, is_idle: false, has_ended: false, has_paused: false };
         Self { inputs: vec![silent; inputs], watermark: NEVER }
     }
 
@@ -34,14 +35,14 @@ impl Frontier {
         self.watermark
     }
 
-    /// Whether every input has ended.
+    /// Whether every input has ended, if only for now.
     pub fn has_ended(&self) -> bool {
-        self.inputs.iter().all(|input| input.has_ended)
+        self.inputs.iter().all(|input| input.has_ended || input.has_paused)
     }
 
-    /// Whether that input has ended.
+    /// Whether that input has ended, if only for now.
     pub fn has_input_ended(&self, input: usize) -> bool {
-        self.inputs[input].has_ended
+        self.inputs[input].has_ended || self.inputs[input].has_paused
     }
 
     /// Whether every input that has not ended is idle, and there is one.
@@ -77,6 +78,11 @@ impl Frontier {
     pub fn end(&mut self, input: usize) -> Option<i64> {
         self.inputs[input].has_ended = true;
         self.settle()
+    }
+
+    /// An input has ended for now: more will come, by another way, and its watermark stays where it is.
+    pub fn pause(&mut self, input: usize) {
+        self.inputs[input].has_paused = true;
     }
 
     fn settle(&mut self) -> Option<i64> {

@@ -190,6 +190,7 @@ impl Engine {
             on_error: read_on_error(py, on_error)?,
             parallelism,
             strategy: read_strategy(py, strategy)?,
+            part: None,
         };
         let read: Vec<(Sink, Destination)> =
             sinks.iter().map(|sink| read_sink(py, sink.as_ref())).collect::<PyResult<_>>()?;

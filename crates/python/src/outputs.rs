@@ -1,7 +1,10 @@
 //! Several plans that run as one query.
 
 use penstock_engine::plan::{Outputs as Inner, Step};
+use penstock_engine::{Part, Standing, StandingError};
+use penstock_types::PlanError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::plan_error;
 use crate::options::{EngineOptions, Spreading, read_strategy};
@@ -86,7 +89,31 @@ impl Outputs {
         on_error: &Bound<'_, PyAny>,
         spreading: Spreading,
     ) -> PyResult<Vec<Output>> {
-        run(py, &self.inner, data, &options.get().inner, (on_error, spreading))
+        run(py, &self.inner, data, &options.get().inner, (on_error, spreading), None)
+    }
+
+    /// Runs the plans over the next part of the data for each stream, and goes on where `state` stands. What each output
+    /// gave, and where the plans stand then, unless it was the last part.
+    #[pyo3(signature = (data, options, on_error, state, last))]
+    fn run_part<'py>(
+        &self,
+        py: Python<'py>,
+        data: Vec<(String, Bound<'py, PyAny>)>,
+        options: &Bound<'py, EngineOptions>,
+        on_error: &Bound<'py, PyAny>,
+        state: Option<&[u8]>,
+        last: bool,
+    ) -> PyResult<(Vec<Output>, Option<Bound<'py, PyBytes>>)> {
+        let refused = |error: StandingError| plan_error(py, PlanError::Invalid(error.to_string()));
+        let from = state.map(Standing::from_bytes).transpose().map_err(refused)?;
+        let part = Part::new(&self.inner, from, last).map_err(|error| plan_error(py, error))?;
+        let one_worker = (Some(1), None);
+        let given = run(py, &self.inner, data, &options.get().inner, (on_error, one_worker), Some(&part))?;
+        if last {
+            return Ok((given, None));
+        }
+        let bytes = py.detach(|| part.standing().to_bytes()).map_err(refused)?;
+        Ok((given, Some(PyBytes::new(py, &bytes))))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -13,7 +13,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use penstock_engine::plan::Outputs;
 use penstock_engine::{
-    Engine, EngineOptions, FEED_BATCHES, Feed, Input, Pushed, Query, QueryOptions, Sink, feed,
+    Engine, EngineOptions, FEED_BATCHES, Feed, Input, Part, Pushed, Query, QueryOptions, Sink, feed,
 };
 use pyo3::prelude::*;
 
@@ -151,19 +151,21 @@ fn answer(py: Python<'_>, query: &Query, started: Instant) -> PyResult<Vec<Outpu
     }
 }
 
-/// Runs plans over all of `data`, for each stream by name.
+/// Runs plans over all of `data`, for each stream by name, or over one part of it.
 pub(crate) fn run(
     py: Python<'_>,
     outputs: &Outputs,
     data: Vec<(String, Bound<'_, PyAny>)>,
     options: &EngineOptions,
     (on_error, (parallelism, strategy)): (&Bound<'_, PyAny>, Spreading),
+    part: Option<&Part>,
 ) -> PyResult<Vec<Output>> {
     let query_options = QueryOptions {
         name: None,
         on_error: read_on_error(py, on_error)?,
         parallelism,
         strategy: read_strategy(py, strategy)?,
+        part,
     };
     let started = Instant::now();
     let (mut inputs, mut feeds) = (Vec::new(), Vec::new());

@@ -41,6 +41,7 @@ use crate::query::state::{Kept, Parts, State, TaskFace};
 use crate::replay::{Replay, Replaying};
 use crate::results::Results;
 use crate::share::{Handle, OnLag, SharedSource};
+use crate::standing::Part;
 pub use bounded::{RunFailure, push};
 
 use bell::Bell;
@@ -81,6 +82,8 @@ pub struct QueryOptions<'a> {
     pub parallelism: Option<usize>,
     /// How such an operator is spread over them.
     pub strategy: Strategy,
+    /// The part of the input that it runs over, on one worker, if that is not all.
+    pub part: Option<&'a Part>,
 }
 
 /// An engine. Clones speak of the same one; it is stopped when the last of them is dropped.
@@ -197,9 +200,11 @@ impl Engine {
             on_error: options.on_error,
             letters: letters.as_ref(),
             spreading: Spreading {
-                parallelism: options.parallelism.unwrap_or(usual),
+                // State is written down operator by operator.
+                parallelism: if options.part.is_some() { 1 } else { options.parallelism.unwrap_or(usual) },
                 strategy: options.strategy,
             },
+            part: options.part,
         };
         let assembled = assembler.query(outputs, origins, destinations, ways)?;
         let state = self.install(assembled, (id, name), (kept, letters), false, &mut threads)?;

@@ -39,6 +39,7 @@ use crate::query::account::{self, Account, Role, SourceCounts};
 use crate::query::tables::LiveTable;
 use crate::results::Results;
 use crate::share::{Joins, Lag};
+use crate::standing::Part;
 
 /// Rows that are worth handing out to a result that is kept whole.
 const WORTH_COLLECTING: u64 = 4096;
@@ -86,6 +87,8 @@ pub(crate) struct Ways<'a> {
     pub(crate) letters: Option<&'a Results>,
     /// Workers that one operator may take, and how.
     pub(crate) spreading: Spreading,
+    /// The part of the input that it runs over, if that is not all.
+    pub(crate) part: Option<&'a Part>,
 }
 
 /// Makes tasks.
@@ -117,6 +120,7 @@ pub(super) struct Assembly<'a> {
     pub(super) on_error: OnError,
     pub(super) letters: Option<Results>,
     pub(super) outputs: &'a Outputs,
+    part: Option<&'a Part>,
     /// How each operator runs on several workers.
     pub(super) spreading: Spreading,
     spreads: Vec<Spread>,
@@ -172,7 +176,7 @@ impl Assembler<'_> {
         destinations: Vec<Destination>,
         ways: Ways<'_>,
     ) -> Result<Assembled, StartError> {
-        let Ways { on_error, letters, spreading } = ways;
+        let Ways { on_error, letters, spreading, part } = ways;
         let mut strands = Strands::of(outputs, letters.is_some())?;
         for (stream, origin) in strands.streams.iter().zip(&origins) {
             if let Origin::Intake(intake) = origin {
@@ -204,6 +208,7 @@ impl Assembler<'_> {
             on_error,
             letters: letters.cloned(),
             outputs,
+            part,
             spreading,
             spreads,
             counted: HashMap::new(),
@@ -343,7 +348,11 @@ impl Assembly<'_> {
                 let rows = self.by.rows_per_run(stream.columns.row_width());
                 let (columns, idle_after_ns) = (stream.columns.clone(), stream.step().idle_after_ns);
                 let begin = Arc::new(AtomicBool::new(true));
-                let source = Source::new(columns, (stream.clock.take(), idle_after_ns), rows, intake, begin);
+                let clock = (stream.clock.take(), idle_after_ns);
+                let mut source = Source::new(columns, clock, rows, intake, begin);
+                if let Some(part) = self.part {
+                    source.resume(part, number);
+                }
                 source.hang(&self.bells[task]);
                 self.account.sources.push(Arc::clone(source.counts()));
                 self.account.operators.push(named("stream", Role::Source, &source.profile));
@@ -418,7 +427,10 @@ impl Assembly<'_> {
         let is_source = inputs.iter().any(|(input, _)| matches!(input, DraftInput::Stream(_)));
         let bell = Arc::clone(&self.bells[number]);
         let rejects = self.rejects(&bell);
-        let task = Task::new(made, ports, keyed, outlet, rejects);
+        let mut task = Task::new(made, ports, keyed, outlet, rejects);
+        if let Some(part) = self.part {
+            task.resume(part.pauses());
+        }
         Ok(Installed { name, body: Body::Task(Box::new(task)), bell, readers: more, is_source })
     }
 
@@ -537,14 +549,12 @@ impl Assembly<'_> {
         let row_bytes = self.strands.strands[results].segment.row_bytes();
         let chain = self.chain(results, tail)?;
         let state = self.by.coordinator.state_account();
-        Ok(Keyed::new(
-            (name, made),
-            counts,
-            state,
-            chain,
-            self.by.rows_per_run(row_bytes),
-            (late, close_after_ns),
-        ))
+        let rows_per_run = self.by.rows_per_run(row_bytes);
+        let mut keyed = Keyed::new((name, made), counts, state, chain, rows_per_run, (late, close_after_ns));
+        if let Some(part) = self.part {
+            keyed.resume(part, operator)?;
+        }
+        Ok(keyed)
     }
 
     /// What takes runs in and gives others out.

@@ -21,6 +21,7 @@ use crate::plan::Arrival;
 use crate::query::account::SourceCounts;
 use crate::query::state::State;
 use crate::replay::{Pacer, Replaying};
+use crate::standing::Part;
 
 /// Time between two latency markers.
 const MARKER_NS: u64 = 50_000_000;
@@ -131,6 +132,8 @@ pub(super) struct Source {
     begin: Arc<AtomicBool>,
     /// The batch at hand.
     current: Option<RecordBatch>,
+    /// The part of the input that this is, and the number of the stream.
+    part: Option<(Part, usize)>,
     batches: u64,
     rows: u64,
     /// Rows of the batch at hand that are still to come, from here, and how many of them now.
@@ -180,6 +183,7 @@ impl Source {
             pacer,
             begin,
             current: None,
+            part: None,
             batches: 0,
             rows: 0,
             next: 0,
@@ -217,6 +221,21 @@ impl Source {
     /// How far event time has come.
     pub(super) fn watermark(&self) -> i64 {
         self.clock.as_ref().map_or(penstock_progress::NEVER, |clock| clock.progress.watermark())
+    }
+
+    /// Goes on where the part of the input before this one has ended. It is the stream of that number.
+    pub(super) fn resume(&mut self, part: &Part, number: usize) {
+        if let (Some(clock), Some(latest)) = (&mut self.clock, part.seen(number)) {
+            clock.progress.raise(latest);
+        }
+        self.part = Some((part.clone(), number));
+    }
+
+    /// Notes where it has ended.
+    pub(super) fn note_seen(&self) {
+        if let (Some(clock), Some((part, number))) = (&self.clock, &self.part) {
+            part.note_seen(*number, clock.progress.latest());
+        }
     }
 
     /// When the rows of the last run arrived.

@@ -9,7 +9,7 @@ use penstock_operators::Stateful;
 use penstock_progress::NEVER;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
-use penstock_types::ComputeError;
+use penstock_types::{ComputeError, PlanError};
 
 use super::chain::{Chain, elapsed_ns};
 use super::map::Mapper;
@@ -19,6 +19,7 @@ use super::token::Token;
 use crate::clock::Timepiece;
 use crate::error::RunError;
 use crate::query::account::LateCount;
+use crate::standing::Part;
 
 /// Where rows go that come too late.
 pub(super) struct LateWay {
@@ -84,6 +85,17 @@ pub(super) struct Keyed {
     due_ns: Option<u64>,
     late: Option<LateWay>,
     closing: Option<Closing>,
+    resumed: Option<Resumed>,
+}
+
+/// An operator that goes on where another run has stopped.
+struct Resumed {
+    part: Part,
+    number: usize,
+    /// How far event time has come: at least as far as it had then.
+    watermark: i64,
+    /// Rows that had come too late by then.
+    late_rows: u64,
 }
 
 fn failed(name: &str, error: ComputeError) -> RunError {
@@ -136,7 +148,17 @@ impl Keyed {
             due_ns: None,
             late,
             closing,
+            resumed: None,
         }
+    }
+
+    /// Goes on where the part of the input before this one has ended. It is the operator of that number.
+    pub(super) fn resume(&mut self, part: &Part, number: usize) -> Result<(), PlanError> {
+        let Inside::Stateful(operator) = &mut self.operator else { return Ok(()) };
+        let watermark = part.resume(number, &mut **operator)?;
+        let late_rows = operator.late().rows;
+        self.resumed = Some(Resumed { part: part.clone(), number, watermark, late_rows });
+        Ok(())
     }
 
     /// Takes a run in, whole.
@@ -164,7 +186,8 @@ impl Keyed {
                 operator.consume(port, run).map_err(|error| failed(self.name, error))?;
                 let late = operator.late();
                 if let Some(by) = late.by {
-                    self.late_count.set(late.rows, by);
+                    let before = self.resumed.as_ref().map_or(0, |resumed| resumed.late_rows);
+                    self.late_count.set(late.rows - before, by);
                 }
             }
             Inside::Map(mapper) => {
@@ -191,7 +214,12 @@ impl Keyed {
 
     /// Event time has come so far; the rows that say so arrived at `arrived_ns`. How far it has come behind the operator.
     pub(super) fn advance(&mut self, watermark: i64, arrived_ns: u64) -> i64 {
-        let watermark = self.closing.as_ref().map_or(watermark, |closing| closing.watermark.max(watermark));
+        let mut watermark =
+            self.closing.as_ref().map_or(watermark, |closing| closing.watermark.max(watermark));
+        if let Some(resumed) = &mut self.resumed {
+            resumed.watermark = resumed.watermark.max(watermark);
+            watermark = resumed.watermark;
+        }
         let Inside::Stateful(operator) = &mut self.operator else { return watermark };
         operator.advance(watermark);
         if operator.has_output() {
@@ -234,10 +262,15 @@ impl Keyed {
         Some(operator.watermark_behind(closing.watermark))
     }
 
-    /// No row follows.
+    /// No row follows, or none in this run.
     pub(super) fn finish(&mut self) {
         if let Inside::Stateful(operator) = &mut self.operator {
-            operator.finish();
+            match &self.resumed {
+                Some(Resumed { part, number, watermark, .. }) if part.pauses() => {
+                    part.note_operator(*number, *watermark, operator.snapshot());
+                }
+                _ => operator.finish(),
+            }
         }
         if let Some(late) = &mut self.late {
             late.outlet.push(Due::Signal(Signal::End));

@@ -61,6 +61,8 @@ pub(crate) struct Task {
     rests: Vec<Box<dyn Stateful>>,
     /// Whether the end of all inputs has come.
     ended: bool,
+    /// Whether more will come, in another run.
+    pauses: bool,
     /// Rows taken in, and when the last of them arrived.
     rows: u64,
     arrived_ns: u64,
@@ -86,8 +88,22 @@ impl Task {
             rejects,
             rests: Vec::new(),
             ended: false,
+            pauses: false,
             rows: 0,
             arrived_ns: 0,
+        }
+    }
+
+    /// Goes on where its sources and its operator stand.
+    pub(super) fn resume(&mut self, pauses: bool) {
+        self.pauses = pauses;
+        for input in 0..self.inputs.len() {
+            if let Input::Source(source) = &self.inputs[input].0
+                && source.watermark() > NEVER
+                && let Some(watermark) = self.frontier.advance(input, source.watermark())
+            {
+                self.advance(watermark);
+            }
         }
     }
 
@@ -227,7 +243,9 @@ impl Task {
 
     /// An input has ended; with the last one the task comes to its end.
     fn end(&mut self, input: usize) {
-        if let Some(watermark) = self.frontier.end(input) {
+        if self.pauses {
+            self.frontier.pause(input);
+        } else if let Some(watermark) = self.frontier.end(input) {
             self.advance(watermark);
         }
         if self.frontier.has_ended() {
@@ -236,7 +254,7 @@ impl Task {
             }
             self.outlet.push(Due::Signal(Signal::End));
             self.ended = true;
-        } else {
+        } else if !self.pauses {
             self.rest();
         }
     }
@@ -266,6 +284,7 @@ impl Task {
             Poll::Until(ns) => return Ok(Step::Until(ns)),
             Poll::Ended => {
                 run.close();
+                source.note_seen();
                 self.end(input);
                 return Ok(Step::Worked(0));
             }

@@ -1,0 +1,60 @@
+"""A pipeline of every kind of operator with state: whoever claims that something changes no answer tries all of them."""
+
+import pyarrow as pa
+
+import penstock as ps
+from penstock import col
+
+SCHEMA = {"t": "int64", "k": "string", "x": "int64"}
+
+
+def views() -> ps.Stream:
+    kinds = pa.table({"k": ["a", "b"], "weight": [1, 10]})
+    stream = ps.stream(SCHEMA, time="t", delay=3).filter(col("x") != 5).lookup(kinds, on="k", how="left")
+    return stream.with_columns(y=col("x") * 2)
+
+
+VIEWS = views()
+
+PLANS = {
+    "tumbling": views()
+    .window(ps.tumbling(10), by="k")
+    .agg(
+        n=ps.count(),
+        total=ps.sum("y"),
+        least=ps.min("x"),
+        kinds=ps.count_distinct("x"),
+        first=ps.first("x"),
+        last=ps.last("x"),
+        weight=ps.max("weight"),
+    ),
+    "sliding": views().window(ps.sliding(12, 4, offset=1), by=["k", "weight"]).agg(n=ps.count()),
+    "no key": views().window(ps.tumbling(7)).agg(n=ps.count(), total=ps.sum("x")),
+    "top_k": views().window(ps.tumbling(10), by="k").top_k(2, "x"),
+    "behind": views().window(ps.tumbling(10), by="k").agg(n=ps.count()).filter(col("n") > 1),
+    "session": views().window(ps.session(4), by="k").agg(n=ps.count(), first=ps.first("x")),
+    "corrected": views().window(ps.tumbling(10), by="k", allowed_lateness=6).agg(n=ps.count()),
+    "window of windows": views()
+    .window(ps.tumbling(5), by=["k", "x"])
+    .agg(n=ps.count())
+    .window(ps.tumbling(10), by="k")
+    .agg(n=ps.sum("n"), kinds=ps.count()),
+    "join": VIEWS.join(
+        VIEWS.filter(col("x") > 0).select("t", "k", z="x"), window=ps.tumbling(10), on="k", how="full"
+    ),
+    "cogroup": VIEWS.cogroup(VIEWS.filter(col("x") > 0), window=ps.session(6), by="k").agg(
+        left={"n": ps.count()}, right={"positive": ps.count(), "most": ps.max("x")}
+    ),
+    "union": VIEWS.union(VIEWS.filter(col("x") < 0)).window(ps.tumbling(10), by="k").agg(n=ps.count()),
+}
+
+
+def rows_of(result: ps.Result) -> list[str]:
+    """The rows, in no order."""
+    return sorted(map(repr, result.to_pylist()))
+
+
+def table_of(rows: list[tuple[int, str | None, int]]) -> pa.Table:
+    """Rows of `SCHEMA`."""
+    columns = [pa.array([row[place] for row in rows], kind) for place, kind in enumerate(SCHEMA.values())]
+    return pa.table(dict(zip(SCHEMA, columns, strict=True)))
