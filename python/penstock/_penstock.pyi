@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias, final
 
-from penstock.protocols import ArrowSchema
+from penstock.protocols import ArrowData, ArrowSchema
 
 __all__ = [
     "Aggregate",
@@ -24,6 +24,7 @@ __all__ = [
     "Window",
     "__version__",
     "checks_laws",
+    "key_groups",
     "leave",
     "workload",
     "workload_options",
@@ -37,6 +38,9 @@ checks_laws: bool
 
 # Workers that one operator may take, and the strategy with the name of its setting.
 _Spreading: TypeAlias = tuple[int | None, tuple[str, str] | None]
+# What a stage reads: its name there, the stage that it comes from and its name in that, how it is spread and by what,
+# and the column of its time.
+_StageInput: TypeAlias = tuple[str, int | None, str, str, list[str], str | None]
 
 @final
 class Schema:
@@ -167,6 +171,7 @@ class Outputs:
         on_error: object,
         spreading: _Spreading,
     ) -> list[Output]: ...
+    def stages(self) -> tuple[list[tuple[list[_StageInput], Outputs]], list[tuple[int, str]]]: ...
     def run_part(
         self,
         data: list[tuple[str, object]],
@@ -334,6 +339,7 @@ class BatchStream:
     def schema(self) -> Schema: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+def key_groups(data: ArrowData, columns: list[str]) -> bytes: ...
 def leave() -> None: ...
 def workload(
     name: str,

@@ -16,6 +16,7 @@ mod errors;
 mod expr;
 mod foreign;
 mod function;
+mod groups;
 mod literal;
 mod metrics;
 mod options;
@@ -52,6 +53,8 @@ mod _penstock {
     use super::engine::{Engine, leave};
     #[pymodule_export]
     use super::expr::{Aggregate, Expr};
+    #[pymodule_export]
+    use super::groups::key_groups;
     #[pymodule_export]
     use super::options::EngineOptions;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! Several plans that run as one query.
 
+use penstock_engine::plan::stages::{Origin, Spread, Stages};
 use penstock_engine::plan::{Outputs as Inner, Step};
 use penstock_engine::{Part, Standing, StandingError};
 use penstock_types::PlanError;
@@ -11,6 +12,11 @@ use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::output::Output;
 use crate::plan::{Parts, Plan, parts, wrapped};
 use crate::run::run;
+
+/// What a stage reads: the name of the stream in its plans; the stage that the rows come from, if they do, and the name
+/// that they have there; how they are to be spread, and by which columns; and the column of their time.
+type StageInput = (String, Option<usize>, String, &'static str, Vec<String>, Option<String>);
+type StageParts = (Vec<StageInput>, Outputs);
 
 /// Plans by name.
 #[pyclass(frozen, module = "penstock._penstock")]
@@ -77,6 +83,27 @@ impl Outputs {
     fn from_parts(py: Python<'_>, text: &str, functions: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Self> {
         let inner = Inner::from_parts(text, &wrapped(functions));
         Ok(Self { inner: inner.map_err(|error| plan_error(py, error))? })
+    }
+
+    /// The plans in stages: what each reads, the plans that it runs, and where the outputs of all come from.
+    fn stages(&self, py: Python<'_>) -> PyResult<(Vec<StageParts>, Vec<(usize, String)>)> {
+        let Stages { stages, results } = self.inner.stages().map_err(|error| plan_error(py, error))?;
+        let parts = stages.into_iter().map(|stage| {
+            let inputs = stage.inputs.into_iter().map(|input| {
+                let (from, name) = match input.origin {
+                    Origin::Stream(name) => (None, name),
+                    Origin::Stage(number, name) => (Some(number), name),
+                };
+                let (spread, keys) = match input.spread {
+                    Spread::Anyhow => ("anyhow", Vec::new()),
+                    Spread::ByKey(keys) => ("by_key", keys),
+                    Spread::Together => ("together", Vec::new()),
+                };
+                (input.stream, from, name, spread, keys, input.time)
+            });
+            (inputs.collect(), Self { inner: stage.outputs })
+        });
+        Ok((parts.collect(), results))
     }
 
     /// Runs the plans over data for each stream, to the end. What each output gave.

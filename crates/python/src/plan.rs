@@ -131,6 +131,7 @@ impl Plan {
             arrival: arrival.map_err(|error| plan_error(py, error))?,
             watermark: watermark.as_ref(),
             idle_after: idle_after.map(|after| span(py, after)).transpose()?,
+            is_end: false,
         };
         Self::wrap(py, Inner::declare(&schema.get().inner, options))
     }

@@ -171,7 +171,7 @@ fn put_time(out: &mut Run, time: MappedTime) {
     let times: &mut Vec<i64> = wide.refill();
     match out.column(time.column).values {
         Values::I64(values) => times.extend_from_slice(values),
-        _ => super::source::widen(out.column(time.column), times),
+        _ => super::times::widen(out.column(time.column), times),
     }
     if time.is_end {
         times.iter_mut().for_each(|time| *time = time.saturating_sub(1));

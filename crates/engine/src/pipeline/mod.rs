@@ -7,7 +7,7 @@
 //!
 //! - `segment`: columns and operators over one set of slots; `strands`: a plan cut into such pieces
 //! - `drafts`: which pieces run together; `assemble`, `edges`, `leaving`: tasks and what is between them
-//! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `sink`: where rows come in and leave
+//! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `times`, `sink`: where rows come in and leave
 //! - `map`, `token`: functions from outside, and the right to call them
 //! - `spreading`: one operator on several workers, and how; `parallel`, `lanes`: by merging
 //! - `rejects`: rows that an operator has no answer for
@@ -33,6 +33,7 @@ mod spreading;
 mod stateful;
 mod strands;
 mod task;
+mod times;
 mod token;
 
 pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin, Ways};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
-use penstock_memory::{Column, Physical, Run, Signal, SlotId, SourceColumns, Values};
+use penstock_memory::{Physical, Run, Signal, SlotId, SourceColumns, Values};
 use penstock_progress::watermark::min_max;
 use penstock_progress::{BoundedDelay, Windows};
 use penstock_queue::log::Work;
@@ -13,6 +13,7 @@ use penstock_scheduler::profile::Counter;
 use penstock_scheduler::table::Pending;
 
 use super::parallel::{LaneClock, Piece};
+use super::times::{place_time, widen};
 use crate::clock::{Timepiece, now_ns};
 use crate::engine::bell::Bell;
 use crate::error::RunError;
@@ -31,12 +32,19 @@ const ARRIVAL_NS: u64 = 1_000_000;
 /// Where the time of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeFrom {
-    /// A column of the batch, and perhaps one that watermarks are taken from.
-    Columns { time: usize, marks: Option<usize> },
+    /// A column of the batch, which may be the end of a window, and perhaps one that watermarks are taken from.
+    Columns { time: usize, marks: Option<usize>, is_end: bool },
     /// A column of the batch, while a function says how far event time has come behind each batch.
     Marked { time: usize },
     /// The clock on the wall.
     Wall(Arrival),
+}
+
+impl TimeFrom {
+    /// Whether times are ends of windows, and rows a tick earlier.
+    pub(super) fn is_end(self) -> bool {
+        matches!(self, Self::Columns { is_end: true, .. })
+    }
 }
 
 /// The clock on the wall is looked at this often at least, since people may set it.
@@ -79,7 +87,7 @@ impl Clock {
     /// The columns of the batch that it reads.
     pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
         let (time, marks) = match self.from {
-            TimeFrom::Columns { time, marks } => (Some(time), marks),
+            TimeFrom::Columns { time, marks, .. } => (Some(time), marks),
             TimeFrom::Marked { time } => (Some(time), None),
             TimeFrom::Wall(_) => (None, None),
         };
@@ -503,7 +511,7 @@ impl Clock {
         wide: &mut Vec<i64>,
         before: &mut Vec<i64>,
     ) {
-        place_time(run, column, self.slot, offset);
+        place_time(run, column, self.slot, (offset, self.from.is_end()));
         if let TimeFrom::Columns { marks: Some(marks), .. } = self.from {
             run.ready(&[marks]);
         }
@@ -559,34 +567,5 @@ impl Clock {
             }
         }
         range.map_or(0, |(low, high)| high.saturating_sub(low).saturating_add(1))
-    }
-}
-
-/// Puts the times of a column, moved by `offset`, where they stand as 64 bits.
-pub(super) fn place_time(run: &mut Run, column: usize, slot: SlotId, offset: i64) {
-    run.ready(&[column]);
-    if offset != 0 {
-        let mut moved = run.scratch(Physical::I64);
-        let times = run.column(column).fixed::<i64>();
-        moved.refill().extend(times.iter().map(|time| time.saturating_add(offset)));
-        run.put(column, moved);
-    }
-    if slot != column {
-        let mut wide = run.scratch(Physical::I64);
-        widen(run.column(column), wide.refill());
-        run.put(slot, wide);
-    }
-}
-
-pub(super) fn widen(column: Column<'_>, to: &mut Vec<i64>) {
-    match column.values {
-        Values::I64(times) => to.extend_from_slice(times),
-        Values::I8(times) => to.extend(times.iter().map(|&time| i64::from(time))),
-        Values::I16(times) => to.extend(times.iter().map(|&time| i64::from(time))),
-        Values::I32(times) => to.extend(times.iter().map(|&time| i64::from(time))),
-        Values::U8(times) => to.extend(times.iter().map(|&time| i64::from(time))),
-        Values::U16(times) => to.extend(times.iter().map(|&time| i64::from(time))),
-        Values::U32(times) => to.extend(times.iter().map(|&time| i64::from(time))),
-        _ => unreachable!("a time column is an integer of at most 64 bits"),
     }
 }

@@ -226,10 +226,12 @@ impl Builder<'_> {
                 let from = match stream.arrival {
                     Some(arrival) => TimeFrom::Wall(arrival),
                     None => match &stream.watermark {
-                        None => TimeFrom::Columns { time: column(name), marks: None },
-                        Some(Watermarks::Column(marks)) => {
-                            TimeFrom::Columns { time: column(name), marks: Some(column(marks)) }
-                        }
+                        None => TimeFrom::Columns { time: column(name), marks: None, is_end: stream.is_end },
+                        Some(Watermarks::Column(marks)) => TimeFrom::Columns {
+                            time: column(name),
+                            marks: Some(column(marks)),
+                            is_end: stream.is_end,
+                        },
                         Some(Watermarks::Function(_)) => TimeFrom::Marked { time: column(name) },
                     },
                 };

@@ -71,6 +71,8 @@ enum StepText {
         name: Option<String>,
         schema: Vec<FieldText>,
         time: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_end: bool,
         delay: i64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arrival: Option<String>,
@@ -210,6 +212,7 @@ fn write(step: &Step, functions: &mut Vec<Function>) -> Result<StepText, PlanErr
             name: stream.name.clone(),
             schema: write_schema(&stream.schema),
             time: stream.time.clone(),
+            is_end: stream.is_end,
             delay: stream.delay,
             arrival: stream.arrival.map(|arrival| arrival.name().to_owned()),
             watermark: match &stream.watermark {
@@ -284,12 +287,13 @@ fn read_schema(schema: &[FieldText]) -> Result<Schema, PlanError> {
 
 fn read(step: StepText, inputs: &[Plan], functions: &[Function]) -> Result<Plan, PlanError> {
     Ok(match (step, inputs) {
-        (StepText::Stream { name, schema, time, delay, arrival, watermark, idle_after_ns }, []) => {
+        (StepText::Stream { name, schema, time, is_end, delay, arrival, watermark, idle_after_ns }, []) => {
             let arrival = arrival.map(|name| choose("arrival", &name, &Arrival::NAMES)).transpose()?;
             let watermark = watermark.map(Watermarks::Column);
             let options = StreamOptions {
                 name: name.as_deref(),
                 time: time.as_deref(),
+                is_end,
                 delay: Some(Span::Ticks(delay)),
                 arrival,
                 watermark: watermark.as_ref(),

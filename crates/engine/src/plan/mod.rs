@@ -13,6 +13,7 @@ pub mod function;
 mod json;
 pub mod node;
 pub mod outputs;
+pub mod stages;
 mod step;
 mod table;
 mod windows;
@@ -115,7 +116,7 @@ impl Plan {
 
     /// A stream of rows with that schema.
     pub fn declare(schema: &Schema, options: StreamOptions<'_>) -> Result<Self, PlanError> {
-        let StreamOptions { name, time, delay, arrival, watermark, idle_after } = options;
+        let StreamOptions { name, time, is_end, delay, arrival, watermark, idle_after } = options;
         let fields = schema.fields();
         fields.iter().try_for_each(|field| check_supported(field))?;
         check_unique(fields.iter().map(|field| field.name().as_str()), "give one of them another name")?;
@@ -155,7 +156,7 @@ impl Plan {
                     reason: "a delay cannot be negative".to_owned(),
                 });
             }
-            event_time = Some(EventTime { column: column.to_owned(), tick, is_end: false });
+            event_time = Some(EventTime { column: column.to_owned(), tick, is_end });
         }
         if let Some(watermark) = watermark {
             check_watermark(&downstream, time, watermark)?;
@@ -168,6 +169,7 @@ impl Plan {
             name: name.map(str::to_owned),
             schema: Arc::new(Schema::new(declared)),
             time: time.map(str::to_owned),
+            is_end,
             delay: ticks,
             arrival,
             watermark: watermark.cloned(),
@@ -414,6 +416,8 @@ pub struct StreamOptions<'a> {
     pub name: Option<&'a str>,
     /// The column that holds event time.
     pub time: Option<&'a str>,
+    /// Whether that is the end of a window, and the time the last tick before it.
+    pub is_end: bool,
     /// How far the watermark stays behind the largest time.
     pub delay: Option<Span>,
     /// When rows arrive is their time: the time column is added.

@@ -99,6 +99,8 @@ pub struct StreamStep {
     pub schema: SchemaRef,
     /// The time column: one of those, or another that says when rows arrived.
     pub time: Option<String>,
+    /// Whether that is the end of a window, and the time the last tick before it.
+    pub is_end: bool,
     /// How far the watermark follows behind the latest time, in ticks.
     pub delay: i64,
     /// When rows arrived is their time, by the clock.

@@ -15,8 +15,9 @@ use super::way::{WayIn, WayOut};
 use crate::error::RunError;
 use crate::pipeline::chain::{Chain, elapsed_ns};
 use crate::pipeline::rejects::Rejects;
-use crate::pipeline::source::{TimeFrom, place_time};
+use crate::pipeline::source::TimeFrom;
 use crate::pipeline::task::Step;
+use crate::pipeline::times::place_time;
 use crate::query::account::LateCount;
 
 /// Where event time goes in the runs of a lane.
@@ -131,7 +132,7 @@ impl Lane {
         if let Some(clock) = parts.clock {
             match clock.from {
                 TimeFrom::Columns { time, .. } | TimeFrom::Marked { time } => {
-                    place_time(run, time, clock.slot, portion.offset);
+                    place_time(run, time, clock.slot, (portion.offset, clock.from.is_end()));
                 }
                 TimeFrom::Wall(_) => {
                     let mut times = run.scratch(Physical::I64);

@@ -1,0 +1,401 @@
+//! A plan cut into stages, for whoever runs it on many machines: within a stage, each of them runs on its own.
+//!
+//! An operator with state needs all rows of a key in one place. Where rows are not yet spread so, the plan is cut before it:
+//! what is in front becomes a stage of its own, and its rows are spread anew. Stateless operators stay where their rows
+//! are. So a plan is cut as rarely as its keys allow.
+//!
+//! G1. A stage reads streams of the plan and rows of stages before it, each spread in a way that every one of its operators
+//!     can do with: it may run on any part of them.
+//! G2. The rows that leave all parts of a stage are those of one run over everything.
+//! G3. Rows that cross a cut keep their event time. No row of a stage comes late, if rows are put in order of that time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use penstock_expr::Expr;
+use penstock_types::PlanError;
+
+use super::{EventTime, Graph, Node, Outputs, Plan, Step, StreamStep};
+
+/// How rows are spread over the parts of a stage.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spread {
+    /// Anyhow.
+    Anyhow,
+    /// Rows with the same values of these columns are together.
+    ByKey(Vec<String>),
+    /// All of them are together.
+    Together,
+}
+
+/// Where the rows of a stage come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A stream of the plan.
+    Stream(String),
+    /// An output of another stage: its number, and the name of the output.
+    Stage(usize, String),
+}
+
+/// What a stage reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageInput {
+    /// The name of the stream that it is in the plan of the stage.
+    pub stream: String,
+    /// Where its rows come from.
+    pub origin: Origin,
+    /// How they are to be spread.
+    pub spread: Spread,
+    /// The column that they are to be put in order by (G3), if any.
+    pub time: Option<String>,
+}
+
+/// A plan that runs on any part of its input.
+#[derive(Debug)]
+pub struct Stage {
+    /// What it reads.
+    pub inputs: Vec<StageInput>,
+    /// What it does: an output for each stage that reads it, and for each output of the plan that it makes.
+    pub outputs: Outputs,
+}
+
+/// A plan in stages, each behind those that it reads.
+#[derive(Debug)]
+pub struct Stages {
+    /// The stages.
+    pub stages: Vec<Stage>,
+    /// The stage and the output that each output of the plan comes from, in order.
+    pub results: Vec<(usize, String)>,
+}
+
+/// A stage while it is made.
+struct Draft {
+    inputs: Vec<StageInput>,
+    /// How rows are spread: for what it reads.
+    spread: Spread,
+    /// The nodes of the plan that are here, or come in here, as they are in the plan of the stage.
+    nodes: HashMap<usize, Arc<Node>>,
+    /// What leaves it.
+    outputs: Vec<(String, usize, Option<Vec<Expr>>)>,
+}
+
+/// Where the rows of a node are, and the columns that say where.
+#[derive(Clone)]
+struct Place {
+    stage: usize,
+    spread: Spread,
+}
+
+struct Cutter<'a> {
+    graph: &'a Graph,
+    drafts: Vec<Draft>,
+    places: Vec<Place>,
+    /// Stages whose rows were spread by these keys of these nodes.
+    spread_by: HashMap<(Vec<usize>, Vec<Vec<String>>), usize>,
+}
+
+/// The keys of each input of an operator with state.
+fn keys_of(step: &Step) -> Option<Vec<Vec<Expr>>> {
+    let columns = |names: &[String]| names.iter().map(|name| Expr::column(name.clone())).collect();
+    Some(match step {
+        Step::Window(step) => vec![step.by.clone()],
+        Step::TopK(step) => vec![step.by.clone()],
+        Step::CoGroup(step) => step.by.to_vec(),
+        Step::Join(step) => step.on.iter().map(|names| columns(names)).collect(),
+        _ => return None,
+    })
+}
+
+/// What a column is called behind a step that passes expressions on, if it is.
+fn passed(exprs: &[Expr], column: &str) -> Option<String> {
+    exprs.iter().find(|expr| expr.as_column() == Some(column)).map(Expr::output_name)
+}
+
+impl Spread {
+    /// The same rows behind a step, where columns may have other names; `None` is the name of one that is gone.
+    fn renamed(&self, name: impl Fn(&str) -> Option<String>) -> Self {
+        let Self::ByKey(columns) = self else { return self.clone() };
+        columns.iter().map(|column| name(column)).collect::<Option<_>>().map_or(Self::Anyhow, Self::ByKey)
+    }
+
+    /// Whether rows with the same keys are together.
+    fn keeps_together(&self, keys: &[Expr]) -> bool {
+        match self {
+            Self::Anyhow => false,
+            Self::ByKey(columns) => {
+                !columns.is_empty() && columns.iter().all(|column| passed(keys, column).is_some())
+            }
+            Self::Together => true,
+        }
+    }
+}
+
+impl Cutter<'_> {
+    fn new_stage(&mut self, spread: Spread) -> usize {
+        let draft = Draft { inputs: Vec::new(), spread, nodes: HashMap::new(), outputs: Vec::new() };
+        self.drafts.push(draft);
+        self.drafts.len() - 1
+    }
+
+    /// Lets the rows of a node come into another stage, spread by these keys if there are any.
+    fn bring(&mut self, node: usize, keys: Option<Vec<Expr>>, to: usize) {
+        if self.drafts[to].nodes.contains_key(&node) {
+            return;
+        }
+        let from = self.places[node].stage;
+        let held = &self.graph.nodes()[node];
+        let output = format!("to_{to}_{node}");
+        let spread = match (&keys, &self.drafts[to].spread) {
+            (Some(keys), Spread::ByKey(_)) => {
+                Spread::ByKey(keys.iter().enumerate().map(|(number, key)| key_column(number, key)).collect())
+            }
+            (_, spread) => spread.clone(),
+        };
+        let leaving = match &spread {
+            Spread::ByKey(_) => keys,
+            _ => None,
+        };
+        let schema = with_keys(held, leaving.as_deref());
+        let stream = declared(&output, schema, held.time());
+        self.drafts[from].outputs.push((output.clone(), node, leaving));
+        let time = held.time().map(|time| time.column.clone());
+        let input = StageInput { stream: output.clone(), origin: Origin::Stage(from, output), spread, time };
+        self.drafts[to].inputs.push(input);
+        // The columns that were added for the keys are gone again.
+        self.drafts[to].nodes.insert(node, without_keys(stream, held));
+    }
+
+    /// Where an operator with these keys for each of its inputs runs.
+    fn gather(&mut self, inputs: &[usize], keys: Vec<Vec<Expr>>) -> usize {
+        let first = self.places[inputs[0]].stage;
+        let stays = inputs.iter().zip(&keys).all(|(&input, keys)| {
+            let place = &self.places[input];
+            place.stage == first && place.spread.keeps_together(keys)
+        });
+        // The columns that keep rows together must be the same ones on all sides.
+        if stays && self.are_alike(inputs, &keys) {
+            return first;
+        }
+        let has_keys = keys.iter().all(|keys| !keys.is_empty());
+        let texts: Vec<Vec<String>> =
+            keys.iter().map(|keys| keys.iter().map(ToString::to_string).collect()).collect();
+        let stage = match self.spread_by.get(&(inputs.to_vec(), texts.clone())) {
+            Some(&stage) => stage,
+            None => {
+                let spread = if has_keys { Spread::ByKey(Vec::new()) } else { Spread::Together };
+                let stage = self.new_stage(spread);
+                self.spread_by.insert((inputs.to_vec(), texts), stage);
+                stage
+            }
+        };
+        for (&input, keys) in inputs.iter().zip(keys) {
+            self.bring(input, has_keys.then_some(keys), stage);
+        }
+        stage
+    }
+
+    /// Whether the rows of all inputs are spread by the same of their keys.
+    fn are_alike(&self, inputs: &[usize], keys: &[Vec<Expr>]) -> bool {
+        let spread_by = |(&input, keys): (&usize, &Vec<Expr>)| match &self.places[input].spread {
+            Spread::ByKey(columns) => Some(
+                columns
+                    .iter()
+                    .map(|column| keys.iter().position(|key| key.as_column() == Some(column)))
+                    .collect::<Vec<_>>(),
+            ),
+            _ => None,
+        };
+        let mut all = inputs.iter().zip(keys).map(spread_by);
+        let first = all.next();
+        all.all(|other| Some(other) == first)
+    }
+
+    /// How rows are spread behind an operator with state.
+    fn behind(&self, step: &Step, stage: usize, inputs: &[usize], keys: &[Vec<Expr>]) -> Spread {
+        match &self.drafts[stage].spread {
+            Spread::Together => Spread::Together,
+            Spread::Anyhow => Spread::Anyhow,
+            Spread::ByKey(_) => {
+                // A stage that was made for this operator is spread by all of its keys.
+                let place = &self.places[inputs[0]];
+                let columns = if place.stage == stage { place.spread.clone() } else { Spread::Anyhow };
+                let names = match columns {
+                    Spread::ByKey(columns) => {
+                        columns.iter().filter_map(|column| passed(&keys[0], column)).collect()
+                    }
+                    _ => keys[0].iter().map(Expr::output_name).collect(),
+                };
+                match step {
+                    // Rows keep their columns, and computed keys are not among them.
+                    Step::Join(_) | Step::Window(_) | Step::CoGroup(_) | Step::TopK(_) => {
+                        Spread::ByKey(names)
+                    }
+                    _ => Spread::Anyhow,
+                }
+            }
+        }
+    }
+
+    fn place(&mut self, number: usize) -> Place {
+        let node = Arc::clone(&self.graph.nodes()[number]);
+        let inputs = self.graph.inputs(number).to_vec();
+        let step = node.step();
+        if let Step::Stream(stream) = step {
+            let stage = self.new_stage(Spread::Anyhow);
+            let name = step.stream_name().expect("a stream has a name").to_owned();
+            let origin = Origin::Stream(name.clone());
+            let (spread, time) = (Spread::Anyhow, stream.time.clone());
+            self.drafts[stage].inputs.push(StageInput { stream: name, origin, spread, time });
+            let node = Node::new(
+                Step::Stream(stream.clone()),
+                Vec::new(),
+                Arc::clone(node.schema()),
+                node.time().cloned(),
+            );
+            self.drafts[stage].nodes.insert(number, node);
+            return Place { stage, spread: Spread::Anyhow };
+        }
+        let (stage, spread) = match keys_of(step) {
+            Some(keys) => {
+                let stage = self.gather(&inputs, keys.clone());
+                (stage, self.behind(step, stage, &inputs, &keys))
+            }
+            None => {
+                let first = self.places[inputs[0]].clone();
+                if inputs.iter().all(|&input| self.places[input].stage == first.stage) {
+                    let spread = match step {
+                        Step::Filter(_) | Step::Lookup(_) => first.spread,
+                        Step::Select(exprs) => first.spread.renamed(|column| passed(exprs, column)),
+                        Step::WithColumns(exprs) => first.spread.renamed(|column| {
+                            let replaced = exprs
+                                .iter()
+                                .any(|expr| expr.output_name() == column && expr.as_column() != Some(column));
+                            (!replaced).then(|| column.to_owned())
+                        }),
+                        Step::Union => {
+                            let alike = inputs.iter().all(|&input| self.places[input].spread == first.spread);
+                            if alike { first.spread } else { Spread::Anyhow }
+                        }
+                        _ if first.spread == Spread::Together => Spread::Together,
+                        _ => Spread::Anyhow,
+                    };
+                    (first.stage, spread)
+                } else {
+                    let stage = self.new_stage(Spread::Anyhow);
+                    inputs.iter().for_each(|&input| self.bring(input, None, stage));
+                    (stage, Spread::Anyhow)
+                }
+            }
+        };
+        let held = &self.drafts[stage].nodes;
+        let inputs = inputs.iter().map(|input| Arc::clone(&held[input])).collect();
+        let rebuilt = Node::new(step.clone(), inputs, Arc::clone(node.schema()), node.time().cloned());
+        self.drafts[stage].nodes.insert(number, rebuilt);
+        Place { stage, spread }
+    }
+}
+
+/// What the column with a key is called on its way to another stage.
+fn key_column(number: usize, key: &Expr) -> String {
+    key.as_column().map_or_else(|| format!("__key_{number}"), str::to_owned)
+}
+
+/// The keys that are no columns, with the names that they have on their way.
+fn computed(keys: &[Expr]) -> Vec<Expr> {
+    let keys = keys.iter().enumerate().filter(|(_, key)| key.as_column().is_none());
+    let named = |(number, key): (usize, &Expr)| {
+        key.clone().alias(key_column(number, key)).expect("a key that was checked takes a name")
+    };
+    keys.map(named).collect()
+}
+
+/// The columns of a node, and those of its computed keys.
+fn with_keys(node: &Arc<Node>, keys: Option<&[Expr]>) -> SchemaRef {
+    match keys.map(computed) {
+        Some(computed) if !computed.is_empty() => {
+            let plan = Plan { root: Arc::clone(node) };
+            let plan = plan.with_columns(computed).expect("the keys were checked when the plan was built");
+            Arc::clone(plan.schema())
+        }
+        _ => Arc::clone(node.schema()),
+    }
+}
+
+/// A stream of rows that come from another stage.
+fn declared(name: &str, schema: SchemaRef, time: Option<&EventTime>) -> Arc<Node> {
+    let step = StreamStep {
+        name: Some(name.to_owned()),
+        schema: Arc::clone(&schema),
+        time: time.map(|time| time.column.clone()),
+        is_end: time.is_some_and(|time| time.is_end),
+        delay: 0,
+        arrival: None,
+        watermark: None,
+        idle_after_ns: None,
+    };
+    Node::new(Step::Stream(step), Vec::new(), schema, time.cloned())
+}
+
+/// The stream with the columns of the node that it stands for.
+fn without_keys(stream: Arc<Node>, node: &Arc<Node>) -> Arc<Node> {
+    if stream.schema().fields().len() == node.schema().fields().len() {
+        return stream;
+    }
+    let columns = node.schema().fields().iter().map(|field| Expr::column(field.name().clone())).collect();
+    Node::new(Step::Select(columns), vec![stream], Arc::clone(node.schema()), node.time().cloned())
+}
+
+impl Outputs {
+    /// Cuts the plans into stages.
+    ///
+    /// # Errors
+    /// A plan whose answer depends on where its rows come together: by the clock, or with functions that say how far event
+    /// time has come.
+    pub fn stages(&self) -> Result<Stages, PlanError> {
+        let graph = self.graph();
+        for node in graph.nodes() {
+            check(node.step())?;
+        }
+        let mut cutter =
+            Cutter { graph: &graph, drafts: Vec::new(), places: Vec::new(), spread_by: HashMap::new() };
+        for number in 0..graph.nodes().len() {
+            let place = cutter.place(number);
+            cutter.places.push(place);
+        }
+        let mut results = Vec::new();
+        for ((name, _), &root) in self.plans().iter().zip(graph.roots()) {
+            let stage = cutter.places[root].stage;
+            cutter.drafts[stage].outputs.push((name.clone(), root, None));
+            results.push((stage, name.clone()));
+        }
+        let stages = cutter.drafts.into_iter().map(|draft| {
+            let outputs = draft.outputs.iter().map(|(name, node, keys)| {
+                let plan = Plan { root: Arc::clone(&draft.nodes[node]) };
+                let computed = keys.as_deref().map(computed).unwrap_or_default();
+                let plan = if computed.is_empty() { plan } else { plan.with_columns(computed)? };
+                Ok((name.clone(), plan))
+            });
+            let outputs = outputs.collect::<Result<Vec<_>, PlanError>>()?;
+            Ok(Stage { inputs: draft.inputs, outputs: Self::new(outputs)? })
+        });
+        Ok(Stages { stages: stages.collect::<Result<_, PlanError>>()?, results })
+    }
+}
+
+/// Refuses what would give another answer on several machines.
+fn check(step: &Step) -> Result<(), PlanError> {
+    let refused = |what: &str| {
+        let text = format!("{what}: on several machines at a time the answer would be another each time");
+        Err(PlanError::Invalid(text))
+    };
+    match step {
+        Step::Stream(stream) if stream.arrival.is_some() => refused("the time of a row is when it arrives"),
+        Step::Stream(stream) if stream.watermark.is_some() => {
+            refused("watermarks are taken from the data, in the order in which it comes")
+        }
+        Step::Window(window) if window.close_after_ns.is_some() => refused("windows close by the clock"),
+        Step::Late => refused("late rows are an output"),
+        _ => Ok(()),
+    }
+}
