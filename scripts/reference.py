@@ -22,11 +22,35 @@ PAGES = {
     "combining": ("Streams together: union, split, join, co-group", ["combining", "outputs"]),
     "expressions": ("Expressions", ["expr", "conditional", "strings", "temporal"]),
     "engine": ("Engines and queries", ["engine", "query", "push", "replay", "shared", "batch", "options"]),
-    "results": ("Results", ["result", "rows", "rejecting"]),
+    "results": ("Results", ["result", "parts", "rows", "rejecting"]),
     "workloads": (
         "Workloads",
-        [f"workloads/{name}" for name in ("ysb", "nyt", "nexmark", "lrb", "cm", "sg", "me", "ipq")],
+        [
+            f"workloads/{name}"
+            for name in ("ysb", "nyt", "nexmark", "lrb", "cm", "sg", "me", "ipq", "catalog")
+        ],
     ),
+    "spark": (
+        "Spark",
+        [
+            f"spark/{name}"
+            for name in (
+                "session",
+                "generate",
+                "dataset",
+                "manifest",
+                "datasource",
+                "expected/__init__",
+                "validate",
+                "comparison",
+                "run",
+                "parquet",
+                "types",
+                "errors",
+            )
+        ],
+    ),
+    "staging": ("Pipelines in stages", ["staging"]),
     "errors": ("Errors and warnings", ["exceptions"]),
 }
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Warns|Example|Examples):\n", re.MULTILINE)

@@ -11,6 +11,7 @@ import penstock as ps
 from penstock import col
 from reference.stateful import PLANS, SCHEMA, rows_of, table_of, views
 
+
 @pytest.fixture
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has said how operators are spread."""

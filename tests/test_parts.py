@@ -1,5 +1,6 @@
-"""Data in parts: the same answer as in one run, however the data is cut and wherever the state was meanwhile."""
+"""Data in parts: the same answer as in one run, however the data is cut."""
 
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ def test_no_cut_changes_the_answer(
 ) -> None:
     table = table_of(rows)
     bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
-    parts = [table.slice(start, end - start) for start, end in zip(bounds, bounds[1:], strict=False)]
+    parts = [table.slice(start, end - start) for start, end in pairwise(bounds)]
     check(PLANS[name], table, parts)
 
 
@@ -72,7 +73,10 @@ def test_an_input_without_rows_in_a_part_is_still_waited_for(
     for row, (_, is_right) in zip(rows, marks, strict=False):
         sides[is_right][numbers[is_right][taken[is_right]]].append(row)
         taken[is_right] += 1
-    whole = {name: table_of(sum(side, [])) for name, side in zip(("left", "right"), sides, strict=True)}
+    whole = {
+        name: table_of([row for part in side for row in part])
+        for name, side in zip(("left", "right"), sides, strict=True)
+    }
     parts = [{"left": table_of(a), "right": table_of(b)} for a, b in zip(*sides, strict=True)]
     check(plan, whole, parts)
 
@@ -108,9 +112,7 @@ def test_damage_is_found_wherever_it_is(name: str) -> None:
 
 
 def test_a_part_that_fails_can_be_run_again() -> None:
-    plan = (
-        ps.stream(SCHEMA, time="t").with_columns(y=10 // col("x")).window(ps.tumbling(10)).agg(ps.sum("y"))
-    )
+    plan = ps.stream(SCHEMA, time="t").with_columns(y=10 // col("x")).window(ps.tumbling(10)).agg(ps.sum("y"))
     first = plan.run_part(table_of([(1, "a", 1)]))
     with pytest.raises(ps.ComputeError, match="zero"):
         plan.run_part(table_of([(2, "a", 0)]), first.state)
@@ -121,7 +123,9 @@ def test_a_part_that_fails_can_be_run_again() -> None:
 def test_many_keys_go_from_part_to_part() -> None:
     """State of some size: every key comes in every part, in another order."""
     keys, parts = 20_000, 4
-    plan = ps.stream({"t": "int64", "k": "int64"}, time="t").window(ps.tumbling(1_000), by="k").agg(n=ps.count())
+    plan = (
+        ps.stream({"t": "int64", "k": "int64"}, time="t").window(ps.tumbling(1_000), by="k").agg(n=ps.count())
+    )
     tables = [
         pa.table({"t": [number] * keys, "k": [(key * 7_919 + number) % keys for key in range(keys)]})
         for number in range(parts)

@@ -47,7 +47,7 @@ def in_stages(staged: Staged, data: dict[str, pa.Table], parts: int) -> list[str
                 case "together":
                     place = np.zeros(len(table), int)
                 case "by_key":
-                    place = np.frombuffer(key_groups(table, read.keys), np.uint8) % parts
+                    place = np.frombuffer(key_groups(table, read.keys), np.uint8).astype(int) % parts
             for share in range(parts):
                 rows = table.filter(pa.array(place == share))
                 shares[share][read.stream] = rows if read.time is None else rows.sort_by(read.time)
@@ -60,9 +60,7 @@ def in_stages(staged: Staged, data: dict[str, pa.Table], parts: int) -> list[str
 
 @pytest.mark.parametrize("name", EACH)
 @given(rows=ROWS, parts=st.integers(1, 4))
-def test_every_stage_runs_on_any_part(
-    name: str, rows: list[tuple[int, str | None, int]], parts: int
-) -> None:
+def test_every_stage_runs_on_any_part(name: str, rows: list[tuple[int, str | None, int]], parts: int) -> None:
     table = table_of(sorted(rows, key=lambda row: row[0]))
     assert in_stages(stages(EACH[name]), {"stream": table}, parts) == rows_of(EACH[name].run(table))
 

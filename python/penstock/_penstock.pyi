@@ -38,9 +38,9 @@ checks_laws: bool
 
 # Workers that one operator may take, and the strategy with the name of its setting.
 _Spreading: TypeAlias = tuple[int | None, tuple[str, str] | None]
-# What a stage reads: its name there, the stage that it comes from and its name in that, how it is spread and by what,
-# and the column of its time.
-_StageInput: TypeAlias = tuple[str, int | None, str, str, list[str], str | None]
+# What a stage reads: its name there, the stage that it comes from and its name in that, how it is spread and
+# by what, the column of its time, and all columns.
+_StageInput: TypeAlias = tuple[str, int | None, str, str, list[str], str | None, Schema]
 
 @final
 class Schema:

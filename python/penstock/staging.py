@@ -29,6 +29,7 @@ class StageInput:
         spread: How the rows are to be spread over the parts of the stage.
         keys: The columns that say where a row belongs, if they are spread by key.
         time: The column with the time of the rows, if they have one: in its order no row comes late.
+        schema: All columns of the rows.
 
     Example:
         >>> import penstock as ps
@@ -42,6 +43,7 @@ class StageInput:
     spread: Spread
     keys: tuple[str, ...]
     time: str | None
+    schema: _penstock.Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,13 @@ def stages(plan: Stream | Outputs) -> Staged:
         >>> [stage.inputs[0].keys for stage in staged.stages]
         [(), ('page',)]
     """
-    native = plan._native if isinstance(plan, Outputs) else _penstock.Outputs([("result", plan._plan)])  # noqa: SLF001
+    native = plan._native if isinstance(plan, Outputs) else _penstock.Outputs([("result", plan._plan)])
     parts, results = native.stages()
     made = (
         Stage(
             tuple(
-                StageInput(stream, stage, name, cast("Spread", spread), tuple(keys), time)
-                for stream, stage, name, spread, keys, time in inputs
+                StageInput(stream, stage, name, cast("Spread", spread), tuple(keys), time, schema)
+                for stream, stage, name, spread, keys, time, schema in inputs
             ),
             Outputs(outputs),
         )

@@ -268,10 +268,10 @@ class Stream(ColumnSteps, CombiningSteps):
     ) -> Part:
         """Runs the pipeline over the next part of its data, and leaves open what is not over yet.
 
-        The results of all parts together are those of one `run` over all of the data, however it is cut: windows
-        that event time has closed come out, all others go on in the next part. In between, everything that the
-        pipeline knows is in `Part.state`: keep it wherever you like, and go on in another process or on
-        another machine. It runs on one worker.
+        The results of all parts together are those of one `run` over all of the data, however it is cut:
+        windows that event time has closed come out, all others go on in the next part. In between, everything
+        that the pipeline knows is in `Part.state`: keep it wherever you like, and go on in another process or
+        on another machine. It runs on one worker.
 
         Args:
             data: The rows of this part, as for `run`. A pipeline of several streams takes a mapping; a stream
@@ -287,8 +287,8 @@ class Stream(ColumnSteps, CombiningSteps):
         Raises:
             PlanError: The state is damaged, or of another pipeline.
             DataError: The data does not fit the pipeline.
-            ComputeError: An expression has no answer for some row. The state before this part is as good as it
-                was: correct the data, and run the part again.
+            ComputeError: An expression has no answer for some row. The state before this part is as good as
+                it was: correct the data, and run the part again.
 
         Example:
             >>> import pyarrow as pa

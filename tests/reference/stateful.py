@@ -1,4 +1,4 @@
-"""A pipeline of every kind of operator with state: whoever claims that something changes no answer tries all of them."""
+"""A pipeline of every kind of operator with state, for whoever claims that something changes no answer."""
 
 import pyarrow as pa
 

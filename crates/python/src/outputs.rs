@@ -12,11 +12,16 @@ use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::output::Output;
 use crate::plan::{Parts, Plan, parts, wrapped};
 use crate::run::run;
+use crate::schema::Schema;
 
 /// What a stage reads: the name of the stream in its plans; the stage that the rows come from, if they do, and the name
-/// that they have there; how they are to be spread, and by which columns; and the column of their time.
-type StageInput = (String, Option<usize>, String, &'static str, Vec<String>, Option<String>);
+/// that they have there; how they are to be spread, and by which columns; the column of their time, and all columns.
+type StageInput = (String, Option<usize>, String, &'static str, Vec<String>, Option<String>, Schema);
 type StageParts = (Vec<StageInput>, Outputs);
+/// All stages, and the stage and the name there of each output.
+type StagesGiven = (Vec<StageParts>, Vec<(usize, String)>);
+/// What each output gave, and where the plans stand.
+type PartGiven<'py> = (Vec<Output>, Option<Bound<'py, PyBytes>>);
 
 /// Plans by name.
 #[pyclass(frozen, module = "penstock._penstock")]
@@ -86,7 +91,7 @@ impl Outputs {
     }
 
     /// The plans in stages: what each reads, the plans that it runs, and where the outputs of all come from.
-    fn stages(&self, py: Python<'_>) -> PyResult<(Vec<StageParts>, Vec<(usize, String)>)> {
+    fn stages(&self, py: Python<'_>) -> PyResult<StagesGiven> {
         let Stages { stages, results } = self.inner.stages().map_err(|error| plan_error(py, error))?;
         let parts = stages.into_iter().map(|stage| {
             let inputs = stage.inputs.into_iter().map(|input| {
@@ -99,7 +104,7 @@ impl Outputs {
                     Spread::ByKey(keys) => ("by_key", keys),
                     Spread::Together => ("together", Vec::new()),
                 };
-                (input.stream, from, name, spread, keys, input.time)
+                (input.stream, from, name, spread, keys, input.time, Schema { inner: input.schema })
             });
             (inputs.collect(), Self { inner: stage.outputs })
         });
@@ -130,7 +135,7 @@ impl Outputs {
         on_error: &Bound<'py, PyAny>,
         state: Option<&[u8]>,
         last: bool,
-    ) -> PyResult<(Vec<Output>, Option<Bound<'py, PyBytes>>)> {
+    ) -> PyResult<PartGiven<'py>> {
         let refused = |error: StandingError| plan_error(py, PlanError::Invalid(error.to_string()));
         let from = state.map(Standing::from_bytes).transpose().map_err(refused)?;
         let part = Part::new(&self.inner, from, last).map_err(|error| plan_error(py, error))?;

@@ -4,7 +4,7 @@
 `read_batches` hand them over to the engine in row order, `expected` computes the answer of a query in Spark
 alone, and `compare` sets it against the engine's, row by row. `validate` does both for a whole workload.
 `write_dataset` keeps the tables of a workload on disk, with checksums, and `read_dataset` finds them again;
-`register` makes them a data source of Spark.
+`register` makes them a data source of Spark. `run` runs a pipeline inside the executors.
 
 It needs the extra `spark`: `pip install 'penstock[spark]'`.
 """
@@ -21,11 +21,12 @@ except ImportError as error:
 from penstock.spark.comparison import Comparison, compare
 from penstock.spark.dataset import DataSet, read_dataset, write_dataset
 from penstock.spark.datasource import register
-from penstock.spark.errors import SparkJobError
+from penstock.spark.errors import SparkJobError, spark_errors
 from penstock.spark.expected import expected, expected_ysb
 from penstock.spark.generate import generate
 from penstock.spark.manifest import DataSetError, Manifest
 from penstock.spark.parquet import local_uri, read_batches, write_parquet
+from penstock.spark.run import run
 from penstock.spark.session import session
 from penstock.spark.validate import validate
 
@@ -43,7 +44,9 @@ __all__ = [
     "read_batches",
     "read_dataset",
     "register",
+    "run",
     "session",
+    "spark_errors",
     "validate",
     "write_dataset",
     "write_parquet",

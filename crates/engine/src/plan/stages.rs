@@ -49,6 +49,8 @@ pub struct StageInput {
     pub spread: Spread,
     /// The column that they are to be put in order by (G3), if any.
     pub time: Option<String>,
+    /// Their columns.
+    pub schema: SchemaRef,
 }
 
 /// A plan that runs on any part of its input.
@@ -157,10 +159,11 @@ impl Cutter<'_> {
             _ => None,
         };
         let schema = with_keys(held, leaving.as_deref());
-        let stream = declared(&output, schema, held.time());
+        let stream = declared(&output, Arc::clone(&schema), held.time());
         self.drafts[from].outputs.push((output.clone(), node, leaving));
         let time = held.time().map(|time| time.column.clone());
-        let input = StageInput { stream: output.clone(), origin: Origin::Stage(from, output), spread, time };
+        let (stream_name, origin) = (output.clone(), Origin::Stage(from, output));
+        let input = StageInput { stream: stream_name, origin, spread, time, schema };
         self.drafts[to].inputs.push(input);
         // The columns that were added for the keys are gone again.
         self.drafts[to].nodes.insert(node, without_keys(stream, held));
@@ -246,7 +249,8 @@ impl Cutter<'_> {
             let name = step.stream_name().expect("a stream has a name").to_owned();
             let origin = Origin::Stream(name.clone());
             let (spread, time) = (Spread::Anyhow, stream.time.clone());
-            self.drafts[stage].inputs.push(StageInput { stream: name, origin, spread, time });
+            let schema = Arc::clone(&stream.schema);
+            self.drafts[stage].inputs.push(StageInput { stream: name, origin, spread, time, schema });
             let node = Node::new(
                 Step::Stream(stream.clone()),
                 Vec::new(),

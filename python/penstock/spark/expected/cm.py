@@ -17,6 +17,14 @@ _FAIL = 3
 def cm1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The sum of `cpu` per category, over the table "events".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -28,6 +36,14 @@ def cm1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Data
 
 def cm2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The sum of `cpu` of the tasks that failed per job, over the table "events".
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session

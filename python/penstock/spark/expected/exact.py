@@ -31,6 +31,12 @@ def as_units(value: Column) -> Column:
 def from_units(units: Column) -> Column:
     """The float64 that is nearest to so many units.
 
+    Args:
+        units: How many units.
+
+    Returns:
+        A float64.
+
     Example:
         >>> from penstock.spark import session
         >>> values = session().createDataFrame([(0.5,), (0.75,)], "value float")

@@ -16,6 +16,14 @@ _SLIDE = SECOND // 2
 def ipq1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The sum of the revenue per key, over the table "revenue".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -33,6 +41,14 @@ def ipq1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Dat
 def ipq2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The sum of the revenue per key every half second, over the table "revenue".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -46,6 +62,14 @@ def ipq2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Dat
 
 def ipq3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The number of rows per value of the other key, over the table "revenue".
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session
@@ -63,6 +87,14 @@ def ipq3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Dat
 
 def ipq4(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """How many pairs of the same key the tables "revenue" and "logs" have in a window.
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session

@@ -31,6 +31,14 @@ _SEGMENT = ["xway", "dir", "seg"]
 def lrb(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The toll of each segment and minute with vehicles, over the table "reports".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -65,6 +73,14 @@ def lrb(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Data
 def lrb1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The segments whose mean speed in 300 seconds is below 40, every second, over the table "reports".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -82,6 +98,14 @@ def lrb1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Dat
 
 def lrb2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """How many vehicles were in each segment in 30 seconds, every second, over the table "reports".
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session

@@ -16,6 +16,14 @@ _PHASES = ["mf01", "mf02", "mf03"]
 def me1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The means, over the table "readings".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()

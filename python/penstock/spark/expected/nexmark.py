@@ -25,6 +25,14 @@ _AT = "at"
 def q0(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The bids as they are.
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -36,6 +44,14 @@ def q0(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
 
 def q1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The bids, with prices in euros: 0.908 to the dollar.
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session
@@ -52,6 +68,14 @@ def q1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
 def q2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The bids on every 123rd auction.
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -63,6 +87,14 @@ def q2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
 
 def q3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """Auctions of category 10, with their sellers in three states, who joined in the same ten seconds.
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session
@@ -85,6 +117,14 @@ def q3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
 def q5(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The auctions with the most bids in ten seconds, every two seconds; all that tie.
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -104,6 +144,14 @@ def q5(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
 def q7(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The bids with the highest price of each ten seconds; all that tie.
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -119,6 +167,14 @@ def q7(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
 
 def q8(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The persons who opened an auction in the ten seconds in which they joined.
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session
@@ -136,6 +192,14 @@ def q8(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
 
 def q11(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The bids of each person, until a pause of ten seconds or more.
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session

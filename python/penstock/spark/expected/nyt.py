@@ -21,6 +21,14 @@ _METRES_EAST = 83_312.3009533086
 def nyt(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The answer over the table "trips". The time of a trip is its end.
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()

@@ -22,6 +22,14 @@ _UNITS, _COUNT = "decimal(27, 0)", "decimal(10, 0)"
 def sg1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The mean of all values of an hour, over the table "readings".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -35,6 +43,14 @@ def sg1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Data
 def sg2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The mean of the values of each plug in 128 seconds, over the table "readings".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -47,6 +63,14 @@ def sg2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Data
 
 def sg3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The rows of SG2 whose mean is above that of the hour that ends with it, over the table "readings".
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session

@@ -28,6 +28,12 @@ SECOND = 1_000_000
 def epoch_micros(time: Column) -> Column:
     """Microseconds since 1970 of a timestamp without a time zone. The session's time zone must be UTC.
 
+    Args:
+        time: The timestamp.
+
+    Returns:
+        A whole number.
+
     Example:
         >>> from penstock.spark import session
         >>> times = session().sql("select timestamp_ntz '1969-12-31 23:59:59.5' as at")
@@ -40,6 +46,12 @@ def epoch_micros(time: Column) -> Column:
 def as_timestamp(micros: Column) -> Column:
     """The timestamp without a time zone that is so many microseconds after 1970: undoes `epoch_micros`.
 
+    Args:
+        micros: Microseconds since 1970.
+
+    Returns:
+        A timestamp without a time zone.
+
     Example:
         >>> from penstock.spark import session
         >>> str(session().range(1).select(as_timestamp(F.lit(-500_000))).first()[0])
@@ -50,6 +62,13 @@ def as_timestamp(micros: Column) -> Column:
 
 def floor_to(time: Column, step: int) -> Column:
     """The largest multiple of `step` that is not above `time`; exact, and also for times before 0.
+
+    Args:
+        time: The time, a whole number.
+        step: The distance of two multiples.
+
+    Returns:
+        A whole number.
 
     Example:
         >>> from penstock.spark import session
@@ -62,6 +81,14 @@ def floor_to(time: Column, step: int) -> Column:
 
 def sliding_starts(time: Column, size: int, slide: int) -> Column:
     """An array of the starts of all sliding windows that a time lies in. The slide divides the size.
+
+    Args:
+        time: The time, a whole number.
+        size: The length of a window.
+        slide: The distance from one window to the next.
+
+    Returns:
+        An array of whole numbers.
 
     Example:
         >>> from penstock.spark import session
@@ -140,6 +167,13 @@ def sliding_steps(
 def each_start(steps: DataFrame, slide: int) -> DataFrame:
     """One row for each window instead of one for all from `start` to `end`.
 
+    Args:
+        steps: What `sliding_steps` gives.
+        slide: The distance from one window to the next.
+
+    Returns:
+        The same columns without `end`.
+
     Example:
         >>> from penstock.spark import session
         >>> steps = session().createDataFrame([(0, 6, 9)], "start bigint, end bigint, n bigint")
@@ -183,6 +217,13 @@ def running_sums(changes: DataFrame, *, keys: Sequence[str], values: Sequence[st
 
 def with_bounds(start: Column, size: int) -> list[Column]:
     """The columns `window_start` and `window_end` of results, from a start in microseconds.
+
+    Args:
+        start: Where a window begins, in microseconds.
+        size: The length of a window.
+
+    Returns:
+        The two columns.
 
     Example:
         >>> from penstock.spark import session

@@ -19,6 +19,14 @@ _VIEWS = {"bigint": 0, "string": "view"}
 def numbers(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The answer for ids that are numbers, over the table "events".
 
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
+
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
@@ -30,6 +38,14 @@ def numbers(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> 
 
 def strings(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
     """The answer for ids that are strings, over the table "events".
+
+    Args:
+        spark: The session.
+        frames: The tables of the workload.
+        seed: The seed of the data set.
+
+    Returns:
+        The answer, with the columns of the query.
 
     Example:
         >>> from penstock.spark import generate, session

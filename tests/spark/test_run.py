@@ -1,0 +1,119 @@
+"""Pipelines on Spark give the answers that they give on one machine."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import penstock as ps
+from penstock import col
+from penstock.spark import SparkJobError, compare, run
+from penstock.spark.comparison import as_frame
+from penstock.spark.errors import spark_errors
+from penstock.spark.types import in_spark_types
+from penstock.spark.validate import tolerance_of
+from penstock.workloads.catalog import workload
+from reference.stateful import SCHEMA, VIEWS, table_of
+
+ROWS = 20_000
+QUERIES = [
+    ("ysb", "ysb"),
+    ("nyt", "nyt"),
+    ("nexmark", "q5"),
+    ("nexmark", "q7"),
+    ("nexmark", "q8"),
+    ("lrb", "lrb"),
+]
+
+
+def given(data: dict[str, Any]) -> Any:
+    """Data by name, or the only one."""
+    return data if len(data) > 1 else next(iter(data.values()))
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 8])
+@pytest.mark.parametrize(("name", "query"), QUERIES)
+def test_the_answer_is_that_of_one_machine(
+    spark: SparkSession, name: str, query: str, partitions: int
+) -> None:
+    made = workload(name)
+    asked = made.queries[query]
+    plan = asked.build(7, None)
+    tables = {
+        table: pa.table(made.tables[table](made.rows_of(table, ROWS), seed=7)) for table in asked.tables
+    }
+    expected = plan.run(given(tables))
+    # Rows lie anywhere, as they do on a cluster.
+    frames = {table: as_frame(spark, rows).repartition(3) for table, rows in tables.items()}
+    found = run(plan, given(frames), partitions=partitions)
+    comparison = compare(as_frame(spark, expected), found, asked.keys, tolerance=tolerance_of(query))
+    assert comparison.ok, comparison.report()
+    assert comparison.equal > 0
+
+
+def rows_of(spark: SparkSession, rows: list[tuple[int, str | None, int]]) -> DataFrame:
+    return as_frame(spark, table_of(rows))
+
+
+def test_types_come_back_as_spark_has_them(spark: SparkSession) -> None:
+    schema = {
+        "at": "timestamp[ms]",
+        "small": "uint8",
+        "large": "uint64",
+        "day": "date32",
+        "text": "string_view",
+    }
+    plan = ps.stream(schema, time="at").filter(col("small") > 1)
+    rows = [
+        {"at": datetime(2026, 1, 1), "small": 1, "large": 1, "day": date(2026, 1, 1), "text": "a"},
+        {"at": datetime(2026, 1, 2), "small": 200, "large": 2**64 - 1, "day": date(2026, 1, 2), "text": None},
+    ]
+    batch = in_spark_types(pa.RecordBatch.from_pylist(rows, schema=pa.schema(plan.schema)))
+    found = run(plan, as_frame(spark, batch))
+    assert dict(found.dtypes)["at"] == "timestamp_ntz"
+    assert [row.asDict() for row in found.collect()] == [rows[1] | {"large": Decimal(2**64 - 1)}]
+
+
+def test_more_columns_than_needed_are_left_out(spark: SparkSession) -> None:
+    frame = rows_of(spark, [(1, "a", 2)]).selectExpr("*", "'more' AS other")
+    assert run(ps.stream({"x": "int64"}), frame).columns == ["x"]
+
+
+def test_what_is_missing_is_said_before_the_job(spark: SparkSession) -> None:
+    frame = rows_of(spark, [(1, "a", 2)])
+    with pytest.raises(ValueError, match="no column 'xs'; did you mean 'x'"):
+        run(ps.stream({"xs": "int64"}), frame)
+    left, right = (ps.stream(SCHEMA, time="t", name=name) for name in ("left", "right"))
+    both = left.join(right.select("t", "k", y="x"), window=ps.tumbling(10), on="k")
+    with pytest.raises(ValueError, match=r"data for each of \['left', 'right'\]"):
+        run(both, frame)
+    with pytest.raises(ValueError, match="no data for the stream 'right'"):
+        run(both, {"left": frame})
+    counts = VIEWS.window(ps.tumbling(10), by="k").agg(n=ps.count())
+    with pytest.raises(ValueError, match=r"goes by \['k'\]"):
+        run(counts, frame, key="x")
+    with pytest.raises(ValueError, match="has no operator with a key"):
+        run(VIEWS, frame, key="k")
+    assert run(counts, frame, key=["k"]).count() == 1
+    with pytest.raises(ps.PlanError, match="close by the clock"):
+        run(VIEWS.window(ps.tumbling(5), close_after="1s").agg(ps.count()), frame)
+
+
+def test_the_error_of_an_executor_is_the_users(spark: SparkSession) -> None:
+    plan = ps.stream(SCHEMA, time="t").with_columns(y=10 // col("x"))
+    frame = rows_of(spark, [(1, "a", 2), (2, "a", 0)])
+    with pytest.raises(SparkJobError, match="zero"), spark_errors():
+        run(plan, frame).count()
+    assert run(plan, frame, on_error="skip").count() == 1
+
+
+def test_functions_go_along(spark: SparkSession) -> None:
+    def doubled(batch: pa.RecordBatch) -> pa.Table:
+        table = pa.table(batch)
+        return table.set_column(2, "x", pa.array([2 * value for value in table.column("x").to_pylist()]))
+
+    plan = ps.stream(SCHEMA, time="t").map_batches(doubled, schema=SCHEMA)
+    assert [row.x for row in run(plan, rows_of(spark, [(1, "a", 2)])).collect()] == [4]
