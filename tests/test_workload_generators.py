@@ -40,7 +40,8 @@ class Table(NamedTuple):
 
 
 DISORDER = {"rate": 1_000, "out_of_order_ms": 50, "late_every": 10}
-YSB = DISORDER | {"zipf": 1.0, "view_share": 0.9, "switch_every_s": 1}
+TIMES = DISORDER | {"step_every_s": 1}
+YSB = TIMES | {"zipf": 1.0, "view_share": 0.9, "switch_every_s": 1}
 LRB = {
     "expressways": 2,
     "minutes": 17,
@@ -51,7 +52,7 @@ LRB = {
     "out_of_order_s": 2,
     "late_every": 10,
 }
-NEXMARK = DISORDER | {
+NEXMARK = TIMES | {
     "first_event_time_ms": -1_000,
     "hot_auction_ratio": 1,
     "hot_seller_ratio": 1,
@@ -83,13 +84,13 @@ TABLES = [
         YSB,
     ),
     Table("lrb", "reports", lrb.generate, lrb.schema, LRB),
-    Table("nyt", "trips", nyt.generate, nyt.schema, DISORDER | {"vts_share": 0.9, "hot_share": 0.5}),
+    Table("nyt", "trips", nyt.generate, nyt.schema, TIMES | {"vts_share": 0.9, "hot_share": 0.5}),
     Table("nexmark", "person", nexmark.generate, lambda: nexmark.schema("person"), NEXMARK, ("person",)),
     Table("nexmark", "auction", nexmark.generate, lambda: nexmark.schema("auction"), NEXMARK, ("auction",)),
     Table("nexmark", "bid", nexmark.generate, lambda: nexmark.schema("bid"), NEXMARK, ("bid",)),
-    Table("cm", "events", cm.generate, cm.schema, DISORDER | {"jobs": 3, "zipf": 0.0, "fail_share": 0.5}),
-    Table("sg", "readings", sg.generate, sg.schema, DISORDER | {"houses": 3, "zipf": 1.0}),
-    Table("me", "readings", me.generate, me.schema, DISORDER),
+    Table("cm", "events", cm.generate, cm.schema, TIMES | {"jobs": 3, "zipf": 0.0, "fail_share": 0.5}),
+    Table("sg", "readings", sg.generate, sg.schema, TIMES | {"houses": 3, "zipf": 1.0}),
+    Table("me", "readings", me.generate, me.schema, TIMES),
     Table("ipq", "revenue", ipq.generate, lambda: ipq.schema("revenue"), IPQ, ("revenue",)),
     Table("ipq", "logs", ipq.generate, lambda: ipq.schema("logs"), IPQ, ("logs",)),
 ]
@@ -107,6 +108,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "skew": {"sources": 2},
     "source": {"sources": 2},
     "sources": {"skew": 10},
+    "step_every_s": {"rate": 500},
     "switch_every_s": {"rate": 500},
 }
 

@@ -75,7 +75,7 @@ mod _penstock {
     use super::shared::SharedSource;
     #[pymodule_export]
     use super::workloads::{
-        BatchStream, workload, workload_options, workload_rows, workload_schema, ysb_campaigns,
+        BatchStream, ipq_tenants, workload, workload_options, workload_rows, workload_schema, ysb_campaigns,
     };
 
     #[pymodule_init]

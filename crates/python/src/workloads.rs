@@ -1,12 +1,14 @@
 //! Generated benchmark data, of any workload by its name.
 //!
 //! - `options`: the options of a workload, out of a dictionary
+//! - `tenants`: the jobs of mixed tenants, with what their sources are made from
 //! - `tables`: which workloads and tables there are, and how each is opened
 //! - `stream`: batches that are made while they are read
 
 mod options;
 mod stream;
 mod tables;
+mod tenants;
 
 use penstock_engine::options::choose;
 use penstock_types::PlanError;
@@ -19,6 +21,7 @@ use crate::schema::Schema;
 use options::{Given, number};
 pub use stream::BatchStream;
 use tables::{Table, find};
+pub use tenants::ipq_tenants;
 
 fn refused(error: WorkloadError) -> PyErr {
     PyValueError::new_err(error.to_string())

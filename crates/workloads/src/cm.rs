@@ -5,7 +5,7 @@
 //!
 //! | column        | values                                                                             |
 //! |---------------|------------------------------------------------------------------------------------|
-//! | `timestamp`   | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for disorder     |
+//! | `timestamp`   | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for steps and disorder     |
 //! | `job`         | by Zipf's law                                                                        |
 //! | `task`        | number of the task within its job: up to 4000, fewer in jobs with few events         |
 //! | `machine`     | one of [`MACHINES`]; -1 for tasks that have none, which are all that are submitted and most that are killed |

@@ -28,6 +28,7 @@ pub mod me;
 pub mod nexmark;
 pub mod nyt;
 mod random;
+mod rates;
 mod rows;
 pub mod sg;
 mod shapes;
@@ -37,4 +38,5 @@ pub mod ysb;
 mod zipf;
 
 pub use error::WorkloadError;
+pub use rates::{MAX_STEP_EVERY_S, STEPS};
 pub use rows::{Batches, MAX_BATCH_ROWS, Rows, row_range};

@@ -5,7 +5,7 @@
 //!
 //! | column                 | values                                                                     |
 //! |------------------------|----------------------------------------------------------------------------|
-//! | `timestamp`            | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for disorder |
+//! | `timestamp`            | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
 //! | `message_index`        | [`FIRST_MESSAGE`] + r                                                        |
 //! | `mf01`, `mf02`, `mf03` | electrical power of the three main phases: around 13,050, 14,370 and 8,090. The first two drift and surge together |
 //! | `pc13`, `pc14`, `pc15` | anode current drop of three cells: around 70, 190 and 152, give or take 4    |
@@ -33,6 +33,7 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, TimestampMillis
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::random::Lane;
+use crate::rates::Rates;
 use crate::times::{Pace, Times};
 use crate::{Rows, WorkloadError, bounds};
 use signals::{drift, noise, surge};
@@ -78,6 +79,9 @@ pub struct Options {
     /// Rows per second of event time. The plant sends 100; what the sensors show goes by messages, not by
     /// time, and so does not depend on this.
     pub rate: u64,
+    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
+    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never.
+    pub step_every_s: u64,
     /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
     /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
@@ -86,7 +90,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 7, rate: 1_000_000, out_of_order_ms: 0, late_every: 0 }
+        Self { seed: 7, rate: 1_000_000, step_every_s: 0, out_of_order_ms: 0, late_every: 0 }
     }
 }
 
@@ -118,8 +122,8 @@ impl Me {
     /// # Errors
     /// Any option outside its bounds, by name.
     pub fn new(options: Options) -> Result<Self, WorkloadError> {
-        let Options { seed, rate, out_of_order_ms, late_every } = options;
-        let pace = Pace { rate, out_of_order_ms, late_every };
+        let Options { seed, rate, step_every_s, out_of_order_ms, late_every } = options;
+        let pace = Pace { rates: Rates { rate, step_every_s }, out_of_order_ms, late_every };
         pace.check()?;
         Ok(Self { times: Times::new(seed, LANE_TIMES, START_MS, pace), options })
     }

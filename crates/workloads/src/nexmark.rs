@@ -13,7 +13,7 @@
 //! | `email_address` | 3 to 6 letters, `@`, 3 or 4 letters, `.com`                                      |
 //! | `credit_card`   | four groups of four digits                                                       |
 //! | `city`, `state` | one of 10 cities; AZ, CA, ID, OR, WA or WY, whatever the city                    |
-//! | `date_time`     | event e is at `first_event_time_ms + floor(e * 1000 / rate)`, see [`Options`] for disorder |
+//! | `date_time`     | event e is at `first_event_time_ms + floor(e * 1000 / rate)`, see [`Options`] for steps and disorder |
 //! | `extra`         | letters that fill a row up to about `person_bytes`                               |
 //!
 //! | auction         | values                                                                           |

@@ -8,7 +8,7 @@
 //! | `medallion`, `hack_license`         | of the taxi and of its driver, 32 hexadecimal digits             |
 //! | `vendor_id`                         | `VTS` or `CMT`                                                   |
 //! | `pickup_datetime`                   | `trip_time_in_secs` before the end                               |
-//! | `dropoff_datetime`                  | the event time; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for disorder |
+//! | `dropoff_datetime`                  | the event time; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
 //! | `trip_time_in_secs`                 | what the distance takes at 7 to 30 miles per hour, more or less  |
 //! | `trip_distance`                     | miles: log-normal around 1.8, from 0.07 to 41                    |
 //! | `pickup_longitude`, `.._latitude`   | 95 % around 13 centres, 3 % elsewhere in the city, 0.2 % mostly outside the grid, 1.8 % unknown: (0, 0) |

@@ -6,7 +6,7 @@
 //!
 //! | column      | values                                                                               |
 //! |-------------|--------------------------------------------------------------------------------------|
-//! | `timestamp` | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for disorder |
+//! | `timestamp` | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
 //! | `value`     | kilowatt hours or watts, in thousandths. The work of a plug never falls, and grows with its load as if it were read every two seconds |
 //! | `property`  | 0 work, 1 load                                                                        |
 //! | `plug`      | number within the household, 0..14                                                    |

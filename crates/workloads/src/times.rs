@@ -1,8 +1,9 @@
-//! Event times: a fixed number of rows per second, then as much disorder as is asked for.
+//! Event times: as many rows per second as the rates say, then as much disorder as is asked for.
 
 use std::ops::Range;
 
 use crate::random::Lane;
+use crate::rates::Rates;
 use crate::{WorkloadError, bounds};
 
 /// The largest `out_of_order_ms` of any workload: a year. Far beyond use, and far from overflow.
@@ -10,14 +11,10 @@ pub const MAX_OUT_OF_ORDER_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
 /// How far back a late row is moved at most.
 pub const MAX_LATE_MS: u64 = 60_000;
 
-/// The largest `rate`: half the range of u64, so that a remainder below it can be added to without overflow.
-const MAX_RATE: u64 = i64::MAX as u64;
-
 /// What a caller may choose about event times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Rows per second of event time.
-    pub(crate) rate: u64,
+    pub(crate) rates: Rates,
     pub(crate) out_of_order_ms: u64,
     pub(crate) late_every: u64,
 }
@@ -52,7 +49,7 @@ impl Times {
             return Ok(());
         }
         let row = rows.end - 1;
-        self.check_last(row, u128::from(row) * 1_000 / u128::from(self.pace.rate), self.pace.rate)
+        self.check_last(row, self.pace.rates.since_ms(row.into()), self.pace.rates.rate)
     }
 
     /// Refuses a last row so many milliseconds after the start that a timestamp cannot hold it.
@@ -71,24 +68,30 @@ impl Times {
         times
     }
 
-    /// `start + floor(row * 1000 / rate)` for each row. Only the first is divided: each next one adds 1000 to
-    /// the dividend, so the quotient grows by a fixed step, and by one more when the remainder passes `rate`.
-    fn in_order(&self, rows: Range<u64>) -> Vec<i64> {
-        let rate = self.pace.rate;
-        let first = u128::from(rows.start) * 1_000;
-        // The range was checked: its times fit. An empty range far out may not fit, and is not looked at.
-        let mut time = (u128::from(self.start_ms) + first / u128::from(rate)) as i64;
-        let mut remainder = (first % u128::from(rate)) as u64;
-        let (step, remainder_step) = ((1_000 / rate) as i64, 1_000 % rate);
-        rows.map(|_| {
-            let now = time;
-            remainder += remainder_step;
-            let carry = remainder >= rate;
-            remainder -= if carry { rate } else { 0 };
-            time = time.wrapping_add(step + i64::from(carry));
-            now
-        })
-        .collect()
+    /// The time of each row before it is moved, stretch by stretch. Only the first of a stretch is divided: each
+    /// next one adds 1000 to the dividend, so the quotient grows by a fixed step, and by one more when the
+    /// remainder passes the rate.
+    fn in_order(&self, mut rows: Range<u64>) -> Vec<i64> {
+        let mut times = Vec::with_capacity(rows.end.saturating_sub(rows.start) as usize);
+        while !rows.is_empty() {
+            let first = u128::from(rows.start);
+            let stretch = self.pace.rates.stretch(first);
+            let end = stretch.end_row.min(rows.end.into()) as u64;
+            // The rows were checked: their times fit.
+            let mut time = (u128::from(self.start_ms) + stretch.since_ms(first)) as i64;
+            let (rate, mut remainder) = (stretch.rate, stretch.remainder(first));
+            let (step, remainder_step) = ((1_000 / rate) as i64, 1_000 % rate);
+            times.extend((rows.start..end).map(|_| {
+                let now = time;
+                remainder += remainder_step;
+                let carry = remainder >= rate;
+                remainder -= if carry { rate } else { 0 };
+                time = time.wrapping_add(step + i64::from(carry));
+                now
+            }));
+            rows.start = end;
+        }
+        times
     }
 
     /// Moves times that are in order as the pace asks for.
@@ -113,7 +116,7 @@ impl Times {
 
 impl Pace {
     pub(crate) fn check(&self) -> Result<(), WorkloadError> {
-        bounds::within("rate", self.rate, 1, MAX_RATE)?;
+        self.rates.check()?;
         bounds::within("out_of_order_ms", self.out_of_order_ms, 0, MAX_OUT_OF_ORDER_MS)
     }
 }
@@ -123,6 +126,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn in_order(rates: Rates, start_ms: u64, rows: Range<u64>) -> Vec<i64> {
+        Times::new(7, 0, start_ms, Pace { rates, out_of_order_ms: 0, late_every: 0 }).in_order(rows)
+    }
 
     proptest! {
         #[test]
@@ -135,13 +142,40 @@ mod tests {
             for rate in [rate, small, small * 1_000] {
                 // Keep clear of times that do not fit, which are refused.
                 let start = start.min(rate.saturating_mul(1_000_000_000_000));
-                let pace = Pace { rate, out_of_order_ms: 0, late_every: 0 };
-                let times = Times::new(7, 0, start_ms, pace).in_order(start..start + 300);
+                let times = in_order(Rates { rate, step_every_s: 0 }, start_ms, start..start + 300);
                 for (row, time) in (start..start + 300).zip(times) {
                     let after = i128::from(row) * 1_000 / i128::from(rate);
                     prop_assert_eq!(i128::from(time), i128::from(start_ms) + after);
                 }
             }
         }
+
+        #[test]
+        fn times_go_from_step_to_step(
+            rate in 1..200u64,
+            step_every_s in 1..5u64,
+            start in prop_oneof![0..5_000u64, 0..1_000_000_000_000u64],
+            start_ms in 0..1u64 << 50,
+        ) {
+            let rates = Rates { rate, step_every_s };
+            let times = in_order(rates, start_ms, start..start + 5_000);
+            prop_assert_eq!(times.len(), 5_000);
+            prop_assert!(times.is_sorted());
+            for (row, time) in (start..).zip(times) {
+                prop_assert_eq!(time as u128, u128::from(start_ms) + rates.since_ms(row.into()), "row {}", row);
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_has_the_rows_of_its_rate() {
+        // Steps of two seconds, and a fifth one, which is like the first.
+        let times = in_order(Rates { rate: 10, step_every_s: 2 }, 0, 0..44 * 10);
+        let rows_of = |second| times.iter().filter(|&&time| time / 1_000 == second).count();
+        let counts: Vec<usize> = (0..10).map(rows_of).collect();
+        assert_eq!(counts, [10, 10, 20, 20, 60, 60, 120, 120, 10, 10]);
+        assert_eq!(times.len(), counts.into_iter().sum());
+        // Evenly spread: 100 ms apart, then 50, with nothing between the steps.
+        assert_eq!(times[18..24], [1_800, 1_900, 2_000, 2_050, 2_100, 2_150]);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! | column       | values                                                                     |
 //! |--------------|----------------------------------------------------------------------------|
-//! | `event_time` | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for disorder |
+//! | `event_time` | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
 //! | `user_id`    | 0..100, uniform                                                            |
 //! | `page_id`    | 0..100, uniform                                                            |
 //! | `ad_id`      | 0..1000, uniform or by Zipf's law with ad 0 in front                       |

@@ -21,21 +21,16 @@ fn rows_of(options: Options) -> RecordBatch {
 fn any_options() -> impl Strategy<Value = Options> {
     (
         any::<u64>(),
-        1..10_000_000u64,
+        prop_oneof![1..100u64, 1..10_000_000u64],
+        prop_oneof![Just(0), 1..5u64],
         prop_oneof![Just(0), 1..100u64],
         prop_oneof![Just(0), 1..50u64],
         1..1_000u16,
         prop_oneof![Just(0.0), 0.1..3.0],
         0.0..=1.0,
     )
-        .prop_map(|(seed, rate, out_of_order_ms, late_every, jobs, zipf, fail_share)| Options {
-            seed,
-            rate,
-            out_of_order_ms,
-            late_every,
-            jobs,
-            zipf,
-            fail_share,
+        .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share)| {
+            Options { seed, rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share }
         })
 }
 
@@ -222,6 +217,7 @@ fn the_data_set_never_changes() {
     let everything = Options {
         seed: 42,
         rate: 3_000,
+        step_every_s: 0,
         out_of_order_ms: 50,
         late_every: 20,
         jobs: 3_000,

@@ -39,6 +39,7 @@ proptest! {
         of in any_stream(),
         start in 0..1u64 << 40,
     ) {
+        let options = Options { step_every_s: 0, ..options };
         let (reach, late) = (options.out_of_order_ms as i64, options.late_every > 0);
         let (rate, first) = (u128::from(options.rate), options.first_event_time_ms);
         let batch = generate(&Nexmark::new(options).unwrap(), of, start, start + 300).unwrap();
@@ -152,8 +153,9 @@ fn jitter_and_lateness_come_as_asked() {
 fn an_option_leaves_the_other_columns_alone() {
     let plain = Options::default;
     let times = &["person date_time", "auction date_time", "auction expires", "bid date_time"][..];
-    let cases: [(Options, &[&str]); 13] = [
+    let cases: [(Options, &[&str]); 14] = [
         (Options { rate: 12, ..plain() }, times),
+        (Options { rate: 10_000, step_every_s: 1, ..plain() }, times),
         (Options { first_event_time_ms: -5_000, ..plain() }, times),
         (Options { out_of_order_ms: 50, ..plain() }, times),
         (Options { late_every: 7, ..plain() }, times),
@@ -331,6 +333,7 @@ fn the_data_set_never_changes() {
     let everything = Options {
         seed: 42,
         rate: 3_000,
+        step_every_s: 0,
         first_event_time_ms: -1_000,
         out_of_order_ms: 50,
         late_every: 20,

@@ -38,19 +38,15 @@ fn cells(batch: &RecordBatch, longitude: &str, latitude: &str) -> Vec<Option<i64
 fn any_options() -> impl Strategy<Value = Options> {
     (
         any::<u64>(),
-        1..10_000_000u64,
+        prop_oneof![1..100u64, 1..10_000_000u64],
+        prop_oneof![Just(0), 1..5u64],
         prop_oneof![Just(0), 1..100u64],
         prop_oneof![Just(0), 1..50u64],
         0.0..=1.0,
         0.0..=1.0,
     )
-        .prop_map(|(seed, rate, out_of_order_ms, late_every, vts_share, hot_share)| Options {
-            seed,
-            rate,
-            out_of_order_ms,
-            late_every,
-            vts_share,
-            hot_share,
+        .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share)| {
+            Options { seed, rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share }
         })
 }
 
@@ -336,6 +332,7 @@ fn the_data_set_never_changes() {
     let everything = Options {
         seed: 42,
         rate: 3_000,
+        step_every_s: 0,
         out_of_order_ms: 50,
         late_every: 20,
         vts_share: 0.3,

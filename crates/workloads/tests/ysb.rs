@@ -49,16 +49,28 @@ fn checksum(batch: &RecordBatch) -> u64 {
 fn any_options() -> impl Strategy<Value = Options> {
     (
         any::<u64>(),
-        1..10_000_000u64,
+        prop_oneof![1..100u64, 1..10_000_000u64],
+        prop_oneof![Just(0), 1..5u64],
         prop_oneof![Just(0), 1..100u64],
         prop_oneof![Just(0), 1..50u64],
         prop_oneof![Just(0.0), 0.1..3.0],
         0.0..=1.0,
         prop_oneof![Just(0), 1..1_000u64],
     )
-        .prop_map(|(seed, rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s)| {
-            Options { seed, rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s }
-        })
+        .prop_map(
+            |(seed, rate, step_every_s, out_of_order_ms, late_every, zipf, view_share, switch_every_s)| {
+                Options {
+                    seed,
+                    rate,
+                    step_every_s,
+                    out_of_order_ms,
+                    late_every,
+                    zipf,
+                    view_share,
+                    switch_every_s,
+                }
+            },
+        )
 }
 
 proptest! {
@@ -96,6 +108,7 @@ proptest! {
 
     #[test]
     fn times_stay_within_the_disorder_asked_for(options in any_options(), start in 0..1u64 << 40) {
+        let options = Options { step_every_s: 0, ..options };
         let (reach, late) = (options.out_of_order_ms as i64, options.late_every > 0);
         let rate = options.rate;
         let batch = Ysb::new(options).unwrap().generate(start..start + 500).unwrap();
@@ -208,6 +221,26 @@ fn the_switch_goes_by_the_times_in_order() {
     let options = Options { rate: 10_000, switch_every_s: 4, ..Options::default() };
     let moved = rows_of(Options { out_of_order_ms: 50, late_every: 7, ..options.clone() });
     assert_eq!(column(&moved, "event_type"), column(&rows_of(options), "event_type"));
+}
+
+#[test]
+fn the_switch_goes_by_seconds_whatever_the_rate() {
+    // Steps of two seconds with 1000, 2000, 6000 and 12,000 rows in each second, and the second period from
+    // the fifth second on, which is in the middle of the third step.
+    let options = Options { rate: 1_000, step_every_s: 2, switch_every_s: 5, ..Options::default() };
+    let batch = rows_of(options);
+    let (times, types) = (column(&batch, "event_time"), column(&batch, "event_type"));
+    let usual = rows_of(Options::default());
+    let usual = column(&usual, "event_type");
+    let first_switched = types.iter().zip(usual).position(|(one, other)| one != other).unwrap();
+    assert_eq!(times.iter().position(|&time| time >= 5_000), Some(2_000 + 4_000 + 6_000));
+    assert!((12_000..12_050).contains(&first_switched), "{first_switched}");
+    for second in 0..15 {
+        let rows: Vec<usize> = (0..times.len()).filter(|&row| times[row] / 1_000 == second).collect();
+        let views = rows.iter().filter(|&&row| types[row] == VIEW).count() as f64 / rows.len() as f64;
+        let expected = if second / 5 % 2 == 0 { 1.0 / 3.0 } else { 2.0 / 3.0 };
+        assert!((views - expected).abs() < 0.07, "second {second}: {views} of {} rows", rows.len());
+    }
 }
 
 #[test]
@@ -368,6 +401,7 @@ fn the_data_set_never_changes() {
     let everything = Options {
         seed: 42,
         rate: 3_000,
+        step_every_s: 0,
         out_of_order_ms: 50,
         late_every: 20,
         zipf: 1.0,

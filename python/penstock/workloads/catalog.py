@@ -162,7 +162,7 @@ class Workload:
         Example:
             >>> import penstock as ps
             >>> ps.workloads.catalog.workload("me").options
-            {'rate': 1000000, 'out_of_order_ms': 0, 'late_every': 0}
+            {'rate': 1000000, 'step_every_s': 0, 'out_of_order_ms': 0, 'late_every': 0}
         """
         return {
             name: default
@@ -183,7 +183,7 @@ class Workload:
             >>> import penstock as ps
             >>> ps.workloads.catalog.workload("me").check_options({"rates": 10})
             Traceback (most recent call last):
-            TypeError: me has no option 'rates' (did you mean 'rate'?); there are: rate, out_of_order_ms, ...
+            TypeError: me has no option 'rates' (did you mean 'rate'?); there are: rate, step_every_s, ...
         """
         known = self.options
         for name in options:

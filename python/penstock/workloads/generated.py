@@ -6,7 +6,7 @@ from typing import Any, final
 from penstock import _penstock
 from penstock._frozen import Frozen
 
-__all__ = ["Generated"]
+__all__ = ["Generated", "generate_table"]
 
 
 @final
@@ -58,6 +58,43 @@ class Generated(Frozen):
         if self._make is _penstock.workload:
             return _described(**self._arguments)
         return _call(self._make.__name__, self._arguments)
+
+
+def generate_table(
+    name: str, table: str, rows: int | None, seed: int, start: int, batch_rows: int, **options: float
+) -> Generated:
+    """Rows `[start, start + rows)` of a table of a workload, or all from `start` on if it ends.
+
+    Args:
+        name: The workload.
+        table: The table.
+        rows: How many rows; None for all that there are.
+        seed: Which data set.
+        start: The number of the first row.
+        batch_rows: Rows per Arrow batch. It has no influence on the rows.
+        **options: What else the generator can be told.
+
+    Returns:
+        The data, to be read any number of times.
+
+    Raises:
+        ValueError: There is no such table, or an option is out of bounds.
+
+    Example:
+        >>> from penstock.workloads.generated import generate_table
+        >>> generate_table("me", "readings", 10, seed=7, start=0, batch_rows=10, rate=100)
+        me.readings(rows=10, seed=7, rate=100)
+    """
+    return Generated(
+        _penstock.workload,
+        name=name,
+        table=table,
+        rows=rows,
+        seed=seed,
+        start=start,
+        batch_rows=batch_rows,
+        options=options,
+    )
 
 
 def _described(

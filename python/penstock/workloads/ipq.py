@@ -7,19 +7,23 @@ There are two streams, "revenue" and "logs", and any number of sources of each. 
 * `ipq3`: the number of rows by another key;
 * `ipq4`: how many pairs the rows of both streams make, per key.
 
-Windows are of one second, as in jobs that must answer soon; those of bulk jobs are of ten.
+Windows are of one second, as in jobs that must answer soon; those of bulk jobs are of ten. `tenants` gives a
+mix of such jobs, each with its plan and the data of its sources.
 """
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from penstock import _penstock
 from penstock.aggregates import count, sum
+from penstock.combining import union
 from penstock.durations import Duration
 from penstock.stream import Stream, stream
-from penstock.windows import sliding, tumbling
-from penstock.workloads.generated import Generated
+from penstock.windows import Window, sliding, tumbling
+from penstock.workloads.generated import Generated, generate_table
 
-__all__ = ["generate", "ipq1", "ipq2", "ipq3", "ipq4", "logs", "revenue", "schema"]
+__all__ = ["Job", "generate", "ipq1", "ipq2", "ipq3", "ipq4", "logs", "revenue", "schema", "tenants"]
 
 
 def generate(
@@ -65,25 +69,22 @@ def generate(
         >>> ps.workloads.ipq.ipq1().run(ps.workloads.ipq.generate("revenue", 1000)).rows_in
         1000
     """
-    return Generated(
-        _penstock.workload,
-        name="ipq",
-        table=table,
-        rows=rows,
-        seed=seed,
-        start=start,
-        batch_rows=batch_rows,
-        options={
-            "source": source,
-            "sources": sources,
-            "rate": rate,
-            "variable": variable,
-            "skew": skew,
-            "keys": keys,
-            "zipf": zipf,
-            "out_of_order_ms": out_of_order_ms,
-            "late_every": late_every,
-        },
+    return generate_table(
+        "ipq",
+        table,
+        rows,
+        seed,
+        start,
+        batch_rows,
+        source=source,
+        sources=sources,
+        rate=rate,
+        variable=variable,
+        skew=skew,
+        keys=keys,
+        zipf=zipf,
+        out_of_order_ms=out_of_order_ms,
+        late_every=late_every,
     )
 
 
@@ -155,7 +156,7 @@ def ipq1(window: Duration = "1s", delay: Duration = "2s") -> Stream:
         >>> ps.workloads.ipq.ipq1().schema.names
         ['window_start', 'window_end', 'key', 'total_revenue']
     """
-    return revenue(delay).window(tumbling(window), by="key").agg(total_revenue=sum("revenue"))
+    return _sums(revenue(delay), tumbling(window))
 
 
 def ipq2(window: Duration = "1s", slide: Duration = "500ms", delay: Duration = "2s") -> Stream:
@@ -174,7 +175,7 @@ def ipq2(window: Duration = "1s", slide: Duration = "500ms", delay: Duration = "
         >>> ps.workloads.ipq.ipq2(window="10s", slide="5s").schema.names
         ['window_start', 'window_end', 'key', 'total_revenue']
     """
-    return revenue(delay).window(sliding(window, slide), by="key").agg(total_revenue=sum("revenue"))
+    return _sums(revenue(delay), sliding(window, slide))
 
 
 def ipq3(window: Duration = "1s", delay: Duration = "2s") -> Stream:
@@ -192,7 +193,7 @@ def ipq3(window: Duration = "1s", delay: Duration = "2s") -> Stream:
         >>> ps.workloads.ipq.ipq3().schema.names
         ['window_start', 'window_end', 'other_key', 'events']
     """
-    return revenue(delay).window(tumbling(window), by="other_key").agg(events=count())
+    return _counts(revenue(delay), tumbling(window))
 
 
 def ipq4(window: Duration = "1s", delay: Duration = "2s") -> Stream:
@@ -213,11 +214,144 @@ def ipq4(window: Duration = "1s", delay: Duration = "2s") -> Stream:
         >>> ps.workloads.ipq.ipq4().schema.names
         ['window_start', 'window_end', 'key', 'pairs']
     """
-    windows = tumbling(window)
-    return (
-        revenue(delay)
-        .select("timestamp", "key")
-        .join(logs(delay).select("timestamp", "key"), window=windows, on="key")
-        .window(windows, by="key")
-        .agg(pairs=count())
+    return _pairs(revenue(delay), logs(delay), tumbling(window))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of mixed tenants: see `tenants`.
+
+    Attributes:
+        query: What it computes: "ipq1", "ipq2", "ipq3" or "ipq4".
+        urgency: "latency-sensitive" where it must answer soon, "bulk" where it has a lot to do.
+        window_ms: How long its windows are, in milliseconds.
+        message_rows: Rows of a message, which is a batch of a source. The last one may be shorter.
+        target_ms: How long after the last row of a window its result may come, in milliseconds.
+        plan: The query, over all sources of the job together.
+        sources: What each source sends, by the name that the plan knows it by.
+
+    Example:
+        >>> import penstock as ps
+        >>> job = ps.workloads.ipq.tenants(seconds=3, sources=2)[0]
+        >>> job.query, job.urgency, job.window_ms, job.target_ms
+        ('ipq1', 'latency-sensitive', 1000, 800)
+        >>> list(job.sources)
+        ['revenue0', 'revenue1']
+        >>> job.plan.run(job.sources).rows_in
+        6000
+    """
+
+    query: Literal["ipq1", "ipq2", "ipq3", "ipq4"]
+    urgency: Literal["latency-sensitive", "bulk"]
+    window_ms: int
+    message_rows: int
+    target_ms: int
+    plan: Stream
+    sources: Mapping[str, Generated]
+
+
+def tenants(
+    *,
+    latency_sensitive: int = 4,
+    bulk: int = 8,
+    seed: int = 7,
+    seconds: int = 60,
+    sources: int = 8,
+    bulk_rate: int = 10_000,
+    bulk_skew: int = 1,
+) -> list[Job]:
+    """The jobs of mixed tenants: some that must answer soon, beside some that only have a lot to do.
+
+    Jobs that are latency-sensitive have windows of one second, sources that send a message of 1000 rows every
+    second, and a target of 800 ms. Bulk jobs have windows of ten seconds, sources whose volume changes from
+    second to second by Pareto's law, and two hours to answer. The queries of each kind take turns. No two
+    jobs read the same rows, and a job stays the same however many others there are.
+
+    Args:
+        latency_sensitive: How many jobs must answer soon. They come first.
+        bulk: How many bulk jobs there are.
+        seed: Which data set.
+        seconds: How long the sources send, in event time.
+        sources: How many sources each job has; "ipq4" has as many of either stream.
+        bulk_rate: Rows per second and source of a bulk job, on average.
+        bulk_skew: How many times as much the first source of a bulk job sends as the last.
+
+    Returns:
+        The jobs. Rows come in order within a source, and the plans wait for nothing but the slowest source.
+
+    Raises:
+        ValueError: An option is out of bounds.
+
+    Example:
+        >>> import penstock as ps
+        >>> jobs = ps.workloads.ipq.tenants(latency_sensitive=4, bulk=2, seconds=10)
+        >>> [(job.query, job.urgency) for job in jobs[3:]]
+        [('ipq4', 'latency-sensitive'), ('ipq1', 'bulk'), ('ipq2', 'bulk')]
+        >>> with ps.Engine(workers=1) as engine:
+        ...     queries = [engine.submit(job.plan, source=job.sources, sink="collect") for job in jobs]
+        ...     rows = [query.result().rows_in for query in queries]
+        >>> rows[:4]
+        [80000, 80000, 80000, 160000]
+    """
+    made = _penstock.ipq_tenants(
+        seed,
+        seconds,
+        {
+            "latency_sensitive": latency_sensitive,
+            "bulk": bulk,
+            "sources": sources,
+            "bulk_rate": bulk_rate,
+            "bulk_skew": bulk_skew,
+        },
     )
+    return [_job(*described) for described in made]
+
+
+def _job(
+    query: Literal["ipq1", "ipq2", "ipq3", "ipq4"],
+    urgency: Literal["latency-sensitive", "bulk"],
+    window_ms: int,
+    message_rows: int,
+    target_ms: int,
+    seed: int,
+    options: Mapping[str, Any],
+    rows: Sequence[int],
+) -> Job:
+    tables: tuple[Literal["revenue", "logs"], ...] = ("revenue", "logs") if query == "ipq4" else ("revenue",)
+    data = {
+        f"{table}{source}": generate(
+            table, count, seed=seed, batch_rows=message_rows, source=source, **options
+        )
+        for table in tables
+        for source, count in enumerate(rows)
+    }
+    merged = {table: _merged(table, len(rows)) for table in tables}
+    window = tumbling(f"{window_ms}ms")
+    plan = {
+        "ipq1": lambda: _sums(merged["revenue"], window),
+        "ipq2": lambda: _sums(merged["revenue"], sliding(f"{window_ms}ms", f"{window_ms // 2}ms")),
+        "ipq3": lambda: _counts(merged["revenue"], window),
+        "ipq4": lambda: _pairs(merged["revenue"], merged["logs"], window),
+    }[query]()
+    return Job(query, urgency, window_ms, message_rows, target_ms, plan, data)
+
+
+def _merged(table: Literal["revenue", "logs"], sources: int) -> Stream:
+    """The rows of all sources of a stream. They come in order in each, so that none is waited for."""
+    return union(
+        *(stream(schema(table), time="timestamp", name=f"{table}{source}") for source in range(sources))
+    )
+
+
+def _sums(rows: Stream, window: Window) -> Stream:
+    return rows.window(window, by="key").agg(total_revenue=sum("revenue"))
+
+
+def _counts(rows: Stream, window: Window) -> Stream:
+    return rows.window(window, by="other_key").agg(events=count())
+
+
+def _pairs(revenue: Stream, logs: Stream, window: Window) -> Stream:
+    keys = logs.select("timestamp", "key")
+    joined = revenue.select("timestamp", "key").join(keys, window=window, on="key")
+    return joined.window(window, by="key").agg(pairs=count())

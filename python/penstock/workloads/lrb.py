@@ -31,7 +31,7 @@ from penstock.expr import col
 from penstock.stream import Stream, stream
 from penstock.windows import sliding, tumbling
 from penstock.workloads._published import read_fields
-from penstock.workloads.generated import Generated
+from penstock.workloads.generated import Generated, generate_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -120,24 +120,21 @@ def generate(
         >>> ps.workloads.lrb.query().run(reports).rows_in
         2353
     """
-    return Generated(
-        _penstock.workload,
-        name="lrb",
-        table="reports",
-        rows=rows,
-        seed=seed,
-        start=start,
-        batch_rows=batch_rows,
-        options={
-            "expressways": expressways,
-            "minutes": minutes,
-            "cars_per_second": cars_per_second,
-            "report_every": report_every,
-            "accident_every": accident_every,
-            "queries_every": queries_every,
-            "out_of_order_s": out_of_order_s,
-            "late_every": late_every,
-        },
+    return generate_table(
+        "lrb",
+        "reports",
+        rows,
+        seed,
+        start,
+        batch_rows,
+        expressways=expressways,
+        minutes=minutes,
+        cars_per_second=cars_per_second,
+        report_every=report_every,
+        accident_every=accident_every,
+        queries_every=queries_every,
+        out_of_order_s=out_of_order_s,
+        late_every=late_every,
     )
 
 

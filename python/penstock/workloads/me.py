@@ -16,7 +16,7 @@ from penstock.durations import Duration
 from penstock.stream import Stream, stream
 from penstock.windows import sliding
 from penstock.workloads._published import read_fields
-from penstock.workloads.generated import Generated
+from penstock.workloads.generated import Generated, generate_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,6 +34,7 @@ def generate(
     start: int = 0,
     batch_rows: int = 65536,
     rate: int = 1_000_000,
+    step_every_s: int = 0,
     out_of_order_ms: int = 0,
     late_every: int = 0,
 ) -> Generated:
@@ -45,6 +46,8 @@ def generate(
         start: The number of the first row.
         batch_rows: Rows per Arrow batch. It has no influence on the rows.
         rate: Rows per second of event time. The plant itself sends 100.
+        step_every_s: Every so many seconds the rate changes: 1, 2, 6 and 12 times `rate` in turn, then
+            from the start again; 0 is never.
         out_of_order_ms: By how many milliseconds at most rows are moved forward or back in time.
         late_every: One row in so many is up to a minute late; 0 is none.
 
@@ -56,15 +59,17 @@ def generate(
         >>> ps.workloads.me.me1().run(ps.workloads.me.generate(1000)).rows_in
         1000
     """
-    return Generated(
-        _penstock.workload,
-        name="me",
-        table="readings",
-        rows=rows,
-        seed=seed,
-        start=start,
-        batch_rows=batch_rows,
-        options={"rate": rate, "out_of_order_ms": out_of_order_ms, "late_every": late_every},
+    return generate_table(
+        "me",
+        "readings",
+        rows,
+        seed,
+        start,
+        batch_rows,
+        rate=rate,
+        step_every_s=step_every_s,
+        out_of_order_ms=out_of_order_ms,
+        late_every=late_every,
     )
 
 

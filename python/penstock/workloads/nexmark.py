@@ -24,7 +24,7 @@ from penstock.durations import Duration
 from penstock.expr import col
 from penstock.stream import Stream, stream
 from penstock.windows import session, sliding, tumbling
-from penstock.workloads.generated import Generated
+from penstock.workloads.generated import Generated, generate_table
 
 __all__ = [
     "auction",
@@ -91,6 +91,7 @@ def generate(
     start: int = 0,
     batch_rows: int = 65536,
     rate: int = 10_000_000,
+    step_every_s: int = 0,
     first_event_time_ms: int = 0,
     out_of_order_ms: int = 0,
     late_every: int = 0,
@@ -116,6 +117,8 @@ def generate(
         start: The number of the first row.
         batch_rows: Rows per Arrow batch. It has no influence on the rows.
         rate: Events of all three streams per second of event time.
+        step_every_s: Every so many seconds the rate changes: 1, 2, 6 and 12 times `rate` in turn, then
+            from the start again; 0 is never.
         first_event_time_ms: When the first event is, in milliseconds since 1970.
         out_of_order_ms: By how many milliseconds at most rows are moved forward or back in time.
         late_every: One row in so many is up to a minute late; 0 is none.
@@ -141,29 +144,27 @@ def generate(
         >>> nexmark.q2().run(nexmark.generate("bid", 1000)).rows_in
         1000
     """
-    return Generated(
-        _penstock.workload,
-        name="nexmark",
-        table=table,
-        rows=rows,
-        seed=seed,
-        start=start,
-        batch_rows=batch_rows,
-        options={
-            "rate": rate,
-            "first_event_time_ms": first_event_time_ms,
-            "out_of_order_ms": out_of_order_ms,
-            "late_every": late_every,
-            "hot_auction_ratio": hot_auction_ratio,
-            "hot_seller_ratio": hot_seller_ratio,
-            "hot_bidder_ratio": hot_bidder_ratio,
-            "active_people": active_people,
-            "auctions_in_flight": auctions_in_flight,
-            "id_lead": id_lead,
-            "person_bytes": person_bytes,
-            "auction_bytes": auction_bytes,
-            "bid_bytes": bid_bytes,
-        },
+    return generate_table(
+        "nexmark",
+        table,
+        rows,
+        seed,
+        start,
+        batch_rows,
+        rate=rate,
+        step_every_s=step_every_s,
+        first_event_time_ms=first_event_time_ms,
+        out_of_order_ms=out_of_order_ms,
+        late_every=late_every,
+        hot_auction_ratio=hot_auction_ratio,
+        hot_seller_ratio=hot_seller_ratio,
+        hot_bidder_ratio=hot_bidder_ratio,
+        active_people=active_people,
+        auctions_in_flight=auctions_in_flight,
+        id_lead=id_lead,
+        person_bytes=person_bytes,
+        auction_bytes=auction_bytes,
+        bid_bytes=bid_bytes,
     )
 
 

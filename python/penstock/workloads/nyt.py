@@ -16,7 +16,7 @@ from penstock.durations import Duration
 from penstock.expr import Expr, col
 from penstock.stream import Stream, stream
 from penstock.windows import Window, tumbling
-from penstock.workloads.generated import Generated
+from penstock.workloads.generated import Generated, generate_table
 
 __all__ = ["cell", "column", "generate", "query", "row", "schema", "trips"]
 
@@ -57,6 +57,7 @@ def generate(
     start: int = 0,
     batch_rows: int = 65536,
     rate: int = 1_000_000,
+    step_every_s: int = 0,
     out_of_order_ms: int = 0,
     late_every: int = 0,
     vts_share: float = 0.5,
@@ -70,6 +71,8 @@ def generate(
         start: The number of the first row.
         batch_rows: Rows per Arrow batch. It has no influence on the rows.
         rate: Trips that end per second of event time.
+        step_every_s: Every so many seconds the rate changes: 1, 2, 6 and 12 times `rate` in turn, then
+            from the start again; 0 is never.
         out_of_order_ms: By how many milliseconds at most trips are moved forward or back in time.
         late_every: One trip in so many is up to a minute late; 0 is none.
         vts_share: The share of taxis of the vendor VTS, which the query keeps.
@@ -86,21 +89,19 @@ def generate(
         >>> ps.workloads.nyt.query().run(ps.workloads.nyt.generate(1000)).rows_in
         1000
     """
-    return Generated(
-        _penstock.workload,
-        name="nyt",
-        table="trips",
-        rows=rows,
-        seed=seed,
-        start=start,
-        batch_rows=batch_rows,
-        options={
-            "rate": rate,
-            "out_of_order_ms": out_of_order_ms,
-            "late_every": late_every,
-            "vts_share": vts_share,
-            "hot_share": hot_share,
-        },
+    return generate_table(
+        "nyt",
+        "trips",
+        rows,
+        seed,
+        start,
+        batch_rows,
+        rate=rate,
+        step_every_s=step_every_s,
+        out_of_order_ms=out_of_order_ms,
+        late_every=late_every,
+        vts_share=vts_share,
+        hot_share=hot_share,
     )
 
 

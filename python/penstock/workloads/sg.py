@@ -20,7 +20,7 @@ from penstock.expr import col
 from penstock.stream import Stream, stream
 from penstock.windows import sliding, tumbling
 from penstock.workloads._published import read_fields
-from penstock.workloads.generated import Generated
+from penstock.workloads.generated import Generated, generate_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,6 +37,7 @@ def generate(
     start: int = 0,
     batch_rows: int = 65536,
     rate: int = 1_000_000,
+    step_every_s: int = 0,
     out_of_order_ms: int = 0,
     late_every: int = 0,
     houses: int = 10,
@@ -50,6 +51,8 @@ def generate(
         start: The number of the first row.
         batch_rows: Rows per Arrow batch. It has no influence on the rows.
         rate: Rows per second of event time.
+        step_every_s: Every so many seconds the rate changes: 1, 2, 6 and 12 times `rate` in turn, then
+            from the start again; 0 is never.
         out_of_order_ms: By how many milliseconds at most rows are moved forward or back in time.
         late_every: One row in so many is up to a minute late; 0 is none.
         houses: How many houses there are, each with about 50 plugs.
@@ -64,21 +67,19 @@ def generate(
         >>> ps.workloads.sg.sg2().run(ps.workloads.sg.generate(1000)).rows_in
         1000
     """
-    return Generated(
-        _penstock.workload,
-        name="sg",
-        table="readings",
-        rows=rows,
-        seed=seed,
-        start=start,
-        batch_rows=batch_rows,
-        options={
-            "rate": rate,
-            "out_of_order_ms": out_of_order_ms,
-            "late_every": late_every,
-            "houses": houses,
-            "zipf": zipf,
-        },
+    return generate_table(
+        "sg",
+        "readings",
+        rows,
+        seed,
+        start,
+        batch_rows,
+        rate=rate,
+        step_every_s=step_every_s,
+        out_of_order_ms=out_of_order_ms,
+        late_every=late_every,
+        houses=houses,
+        zipf=zipf,
     )
 
 

@@ -14,7 +14,7 @@ from penstock.expr import col
 from penstock.protocols import ArrowData
 from penstock.stream import Stream, stream
 from penstock.windows import tumbling
-from penstock.workloads.generated import Generated
+from penstock.workloads.generated import Generated, generate_table
 
 __all__ = ["VIEW", "campaigns", "generate", "query", "schema"]
 
@@ -30,6 +30,7 @@ def generate(
     batch_rows: int = 65536,
     strings: bool = False,
     rate: int = 1_000_000,
+    step_every_s: int = 0,
     out_of_order_ms: int = 0,
     late_every: int = 0,
     zipf: float = 0.0,
@@ -45,6 +46,8 @@ def generate(
         batch_rows: Rows per Arrow batch. It has no influence on the rows.
         strings: Text instead of numbers: the same rows, in other words.
         rate: Rows per second of event time.
+        step_every_s: Every so many seconds the rate changes: 1, 2, 6 and 12 times `rate` in turn, then
+            from the start again; 0 is never.
         out_of_order_ms: By how many milliseconds at most rows are moved forward or back in time.
         late_every: One row in so many is up to a minute late; 0 is none.
         zipf: Skew of the ads: 0 is uniform, larger values make a few ads ever more frequent.
@@ -62,22 +65,20 @@ def generate(
         >>> ps.workloads.ysb.query().run(ps.workloads.ysb.generate(1000)).rows_in
         1000
     """
-    return Generated(
-        _penstock.workload,
-        name=_workload(strings),
-        table="events",
-        rows=rows,
-        seed=seed,
-        start=start,
-        batch_rows=batch_rows,
-        options={
-            "rate": rate,
-            "out_of_order_ms": out_of_order_ms,
-            "late_every": late_every,
-            "zipf": zipf,
-            "view_share": view_share,
-            "switch_every_s": switch_every_s,
-        },
+    return generate_table(
+        _workload(strings),
+        "events",
+        rows,
+        seed,
+        start,
+        batch_rows,
+        rate=rate,
+        step_every_s=step_every_s,
+        out_of_order_ms=out_of_order_ms,
+        late_every=late_every,
+        zipf=zipf,
+        view_share=view_share,
+        switch_every_s=switch_every_s,
     )
 
 

@@ -114,8 +114,10 @@ impl Which {
                 })
             }
             Self::Nyt => {
-                let options =
-                    read_options!(given, nyt { rate, out_of_order_ms, late_every, vts_share, hot_share });
+                let options = read_options!(
+                    given,
+                    nyt { rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share }
+                );
                 Box::new(|| Ok(Table::endless(nyt::Nyt::new(options)?)))
             }
             Self::Nexmark(stream) => {
@@ -130,16 +132,21 @@ impl Which {
                 })
             }
             Self::Cm => {
-                let options =
-                    read_options!(given, cm { rate, out_of_order_ms, late_every, jobs, zipf, fail_share });
+                let options = read_options!(
+                    given,
+                    cm { rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share }
+                );
                 Box::new(|| Ok(Table::endless(cm::Cm::new(options)?)))
             }
             Self::Sg => {
-                let options = read_options!(given, sg { rate, out_of_order_ms, late_every, houses, zipf });
+                let options = read_options!(
+                    given,
+                    sg { rate, step_every_s, out_of_order_ms, late_every, houses, zipf }
+                );
                 Box::new(|| Ok(Table::endless(sg::Sg::new(options)?)))
             }
             Self::Me => {
-                let options = read_options!(given, me { rate, out_of_order_ms, late_every });
+                let options = read_options!(given, me { rate, step_every_s, out_of_order_ms, late_every });
                 Box::new(|| Ok(Table::endless(me::Me::new(options)?)))
             }
             Self::IpqRevenue => {
@@ -155,7 +162,10 @@ impl Which {
 }
 
 fn ysb_options(given: &mut Given<'_>) -> PyResult<ysb::Options> {
-    Ok(read_options!(given, ysb { rate, out_of_order_ms, late_every, zipf, view_share, switch_every_s }))
+    Ok(read_options!(
+        given,
+        ysb { rate, step_every_s, out_of_order_ms, late_every, zipf, view_share, switch_every_s }
+    ))
 }
 
 fn nexmark_options(given: &mut Given<'_>) -> PyResult<nexmark::Options> {
@@ -163,6 +173,7 @@ fn nexmark_options(given: &mut Given<'_>) -> PyResult<nexmark::Options> {
         given,
         nexmark {
             rate,
+            step_every_s,
             first_event_time_ms,
             out_of_order_ms,
             late_every,

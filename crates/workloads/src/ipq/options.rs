@@ -1,6 +1,7 @@
 //! What a caller may choose about the sources, and the bounds of each choice.
 
 use super::{MAX_KEYS, MAX_RATE, MAX_SKEW, MAX_SOURCES};
+use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
@@ -61,6 +62,8 @@ impl Options {
 
     /// That of a source with this rate.
     pub(super) fn pace(&self, rate: u64) -> Pace {
-        Pace { rate, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
+        // A source that varies has volumes of its own.
+        let rates = Rates { rate, step_every_s: 0 };
+        Pace { rates, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
     }
 }

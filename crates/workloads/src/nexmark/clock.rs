@@ -4,6 +4,7 @@ use super::stream::{EPOCH, Stream};
 use super::{Options, lanes};
 use crate::WorkloadError;
 use crate::random::Lane;
+use crate::rates::{Rates, STEPS};
 use crate::times::Times;
 
 /// A span of event time: whole milliseconds, and `rest / rate` of one more.
@@ -16,31 +17,31 @@ struct Span {
 /// The options that speak of time, in the form in which the loops need them.
 #[derive(Debug)]
 pub(super) struct Clock {
-    rate: u64,
+    rates: Rates,
     first_ms: i64,
     out_of_order_ms: u64,
     /// How times are moved; where they are before that is decided here.
     moved: Times,
-    /// How long so many events take, up to the largest distance between two events of a stream. Each is
-    /// divided once, here; from event to event, times only add up.
-    spans: [Span; EPOCH as usize + 1],
-    /// How long it takes until as many auctions have opened as are in flight.
-    flight: Span,
+    /// How long so many events take in each step, up to the largest distance between two events of a stream.
+    /// Each is divided once, here; from event to event, times only add up.
+    spans: [[Span; EPOCH as usize + 1]; STEPS.len()],
+    /// How many events there are until as many auctions have opened as are in flight.
+    flight_events: u64,
     length: Lane,
 }
 
 impl Clock {
     /// From options that were checked.
     pub(super) fn new(options: &Options) -> Self {
-        let rate = options.rate;
-        let flight_events = options.auctions_in_flight * EPOCH / Stream::Auction.per_epoch();
+        let pace = options.pace();
+        let spans_at = |rate| std::array::from_fn(|events| Span::of(events as u64, rate));
         Self {
-            rate,
+            rates: pace.rates,
             first_ms: options.first_event_time_ms,
             out_of_order_ms: options.out_of_order_ms,
-            moved: Times::new(options.seed, lanes::TIMES, 0, options.pace()),
-            spans: std::array::from_fn(|events| Span::of(events as u64, rate)),
-            flight: Span::of(flight_events, rate),
+            moved: Times::new(options.seed, lanes::TIMES, 0, pace),
+            spans: STEPS.map(|step| spans_at(options.rate.saturating_mul(step))),
+            flight_events: options.auctions_in_flight * EPOCH / Stream::Auction.per_epoch(),
             length: Lane::new(options.seed, lanes::AUCTION_LENGTH),
         }
     }
@@ -48,18 +49,18 @@ impl Clock {
     /// Refuses an event whose time, or a time up to `ahead_ms` later, could go past the last timestamp.
     /// Backwards there is no limit to reach: the first event is bounded by the options.
     pub(super) fn check(&self, event: u64, ahead_ms: u64) -> Result<(), WorkloadError> {
-        let since_first = u128::from(event) * 1_000 / u128::from(self.rate);
+        let since_first = self.rates.since_ms(event.into());
         let moved = i128::from(self.first_ms) + i128::from(self.out_of_order_ms) + i128::from(ahead_ms);
-        // The quotient is below 2^74.
+        // That of event 2^64 at one per second is below 2^74.
         if since_first as i128 + moved > i128::from(i64::MAX) {
-            return Err(WorkloadError::EventTimeOverflow { event, rate: self.rate });
+            return Err(WorkloadError::EventTimeOverflow { event, rate: self.rates.rate });
         }
         Ok(())
     }
 
     /// The time of each event.
     pub(super) fn date_time(&self, events: &[u64]) -> Vec<i64> {
-        let mut times: Vec<i64> = self.walk(events).map(|since| self.first_ms + since.ms).collect();
+        let mut times = self.in_order(events);
         self.moved.disorder(events.iter().copied(), &mut times);
         times
     }
@@ -67,28 +68,42 @@ impl Clock {
     /// How long each auction stays open, in milliseconds: uniform from 1 on, with about the time of a flight
     /// as the mean.
     pub(super) fn open_for(&self, events: &[u64]) -> Vec<i64> {
-        let length = self.length;
-        let lengths = self.walk(events).zip(events).map(|(since, &event)| {
-            let flight_ms = since.and(self.flight, self.rate).ms - since.ms;
-            1 + length.below(event, (flight_ms as u64 * 2).max(1)) as i64
+        let (length, flight) = (self.length, u128::from(self.flight_events));
+        let lengths = events.iter().map(|&event| {
+            let now = u128::from(event);
+            let flight_ms = (self.rates.since_ms(now + flight) - self.rates.since_ms(now)) as u64;
+            1 + length.below(event, (flight_ms * 2).max(1)) as i64
         });
         lengths.collect()
     }
 
     /// The most that [`Self::open_for`] gives.
     pub(super) fn longest_open_ms(&self) -> u64 {
-        (self.flight.ms as u64 + 1) * 2
+        // No step is slower than the first.
+        (Span::of(self.flight_events, self.rates.rate).ms as u64 + 1) * 2
     }
 
-    /// The time from event 0 to each of these events, of which neighbours are at most an epoch apart.
-    fn walk<'a>(&'a self, events: &'a [u64]) -> impl Iterator<Item = Span> + 'a {
-        let mut since = events.first().map_or(Span { ms: 0, rest: 0 }, |&event| Span::of(event, self.rate));
-        let mut last = events.first().copied().unwrap_or(0);
-        events.iter().map(move |&event| {
-            since = since.and(self.spans[(event - last) as usize], self.rate);
-            last = event;
-            since
-        })
+    /// The time of each event before it is moved, stretch by stretch of one rate. Neighbours among the events
+    /// are at most an epoch apart.
+    fn in_order(&self, mut events: &[u64]) -> Vec<i64> {
+        let mut times = Vec::with_capacity(events.len());
+        while let Some(&first) = events.first() {
+            let stretch = self.rates.stretch(first.into());
+            let (inside, behind) =
+                events.split_at(events.partition_point(|&event| u128::from(event) < stretch.end_row));
+            let spans = &self.spans[stretch.step];
+            // Events were checked: their times fit.
+            let ms = i128::from(self.first_ms) + stretch.since_ms(first.into()) as i128;
+            let mut now = Span { ms: ms as i64, rest: stretch.remainder(first.into()) };
+            let mut last = first;
+            times.extend(inside.iter().map(|&event| {
+                now = now.and(spans[(event - last) as usize], stretch.rate);
+                last = event;
+                now.ms
+            }));
+            events = behind;
+        }
+        times
     }
 }
 
@@ -136,14 +151,32 @@ mod tests {
         }
 
         #[test]
+        fn times_go_from_step_to_step(
+            start in prop_oneof![0..2_000u64, 0..1_000_000_000_000u64],
+            rate in 1..300u64,
+            step_every_s in 1..5u64,
+        ) {
+            let clock = Clock::new(&Options { rate, step_every_s, ..Options::default() });
+            for stream in Stream::ALL {
+                let events = stream.events(start..start + 700);
+                let times = clock.date_time(&events);
+                prop_assert!(times.is_sorted() && times.len() == 700);
+                for (&event, time) in events.iter().zip(times) {
+                    prop_assert_eq!(time as u128, clock.rates.since_ms(event.into()), "event {}", event);
+                }
+            }
+        }
+
+        #[test]
         fn auctions_are_open_for_as_long_as_a_flight_takes(
             rate in prop_oneof![1..2_000_000u64, 1..5_000u64],
             auctions_in_flight in 0..2_000u64,
             start in 0..1u64 << 40,
+            step_every_s in prop_oneof![Just(0), 1..60u64],
         ) {
-            let clock = Clock::new(&Options { rate, auctions_in_flight, ..Options::default() });
+            let clock = Clock::new(&Options { rate, step_every_s, auctions_in_flight, ..Options::default() });
             let events = Stream::Auction.events(start..start + 200);
-            let at = |event: u64| u128::from(event) * 1_000 / u128::from(rate);
+            let at = |event: u64| clock.rates.since_ms(event.into());
             for (&event, length) in events.iter().zip(clock.open_for(&events)) {
                 let flight = (at(event + auctions_in_flight * 50 / 3) - at(event)) as u64;
                 prop_assert!((1..=(flight * 2).max(1)).contains(&(length as u64)), "{length} of {flight}");

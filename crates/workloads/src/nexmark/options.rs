@@ -1,5 +1,6 @@
 //! What a caller may choose about the NEXMark data, and the bounds of each choice.
 
+use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
@@ -17,6 +18,9 @@ pub struct Options {
     pub seed: u64,
     /// Events per second of event time, all streams together. Of `date_time` and `expires`.
     pub rate: u64,
+    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
+    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never. Of `date_time` and `expires`.
+    pub step_every_s: u64,
     /// The time of event 0, in milliseconds since 1970. Of `date_time` and `expires`.
     pub first_event_time_ms: i64,
     /// Each event's time is moved by a uniform distance between minus and plus this many milliseconds. An
@@ -57,6 +61,7 @@ impl Default for Options {
         Self {
             seed: 7,
             rate: 10_000_000,
+            step_every_s: 0,
             first_event_time_ms: 0,
             out_of_order_ms: 0,
             late_every: 0,
@@ -75,7 +80,8 @@ impl Default for Options {
 
 impl Options {
     pub(super) fn pace(&self) -> Pace {
-        Pace { rate: self.rate, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
+        let rates = Rates { rate: self.rate, step_every_s: self.step_every_s };
+        Pace { rates, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
     }
 
     pub(super) fn check(&self) -> Result<(), WorkloadError> {

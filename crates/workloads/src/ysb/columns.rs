@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{ADS, Options};
 use crate::random::Lane;
+use crate::rates::Rates;
 use crate::shapes::{SHARE_BITS, draws_of};
 use crate::times::Times;
 use crate::zipf::Zipf;
@@ -33,8 +34,9 @@ pub(super) struct Columns {
     seed: u64,
     pub(super) times: Times,
     events: Events,
-    /// What the event types are drawn from in every second period, and how many rows a period has.
+    /// What the event types are drawn from in every second period, and how many seconds a period has.
     switched: Option<(Events, u64)>,
+    rates: Rates,
     zipf: Option<Arc<Zipf>>,
 }
 
@@ -56,14 +58,13 @@ impl Events {
 impl Columns {
     /// From options that were checked.
     pub(super) fn new(options: &Options) -> Self {
-        // Where this saturates, there are not enough rows for a second period.
-        let period_rows = options.rate.saturating_mul(options.switch_every_s);
         let doubled = Events::new((options.view_share * 2.0).min(1.0));
         Self {
             seed: options.seed,
             times: Times::new(options.seed, LANE_TIMES, 0, options.pace()),
             events: Events::new(options.view_share),
-            switched: (options.switch_every_s > 0).then_some((doubled, period_rows)),
+            switched: (options.switch_every_s > 0).then_some((doubled, options.switch_every_s)),
+            rates: options.pace().rates,
             zipf: (options.zipf > 0.0).then(|| Arc::new(Zipf::new(ADS, options.zipf))),
         }
     }
@@ -108,9 +109,11 @@ impl Columns {
 
     /// How the event types are drawn from this row on, and the row from which on that may be different.
     fn events_from(&self, row: u64) -> (Events, u64) {
-        let Some((doubled, period_rows)) = self.switched else { return (self.events, u64::MAX) };
-        let period = row / period_rows;
-        let end = (period + 1).saturating_mul(period_rows);
+        let Some((doubled, period_s)) = self.switched else { return (self.events, u64::MAX) };
+        let period = self.rates.since_ms(row.into()) / 1_000 / u128::from(period_s);
+        let end = self.rates.rows_before_second((period + 1) * u128::from(period_s));
+        // Where there are no more row ids, there is no next period.
+        let end = u64::try_from(end).unwrap_or(u64::MAX);
         (if period.is_multiple_of(2) { self.events } else { doubled }, end)
     }
 

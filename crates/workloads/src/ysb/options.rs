@@ -1,5 +1,6 @@
 //! What a caller may choose about the YSB data, and the bounds of each choice.
 
+use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
@@ -10,6 +11,9 @@ pub struct Options {
     pub seed: u64,
     /// Rows per second of event time.
     pub rate: u64,
+    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
+    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never.
+    pub step_every_s: u64,
     /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
     /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
@@ -29,6 +33,7 @@ impl Default for Options {
         Self {
             seed: 7,
             rate: 1_000_000,
+            step_every_s: 0,
             out_of_order_ms: 0,
             late_every: 0,
             zipf: 0.0,
@@ -46,6 +51,7 @@ impl Options {
     }
 
     pub(super) fn pace(&self) -> Pace {
-        Pace { rate: self.rate, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
+        let rates = Rates { rate: self.rate, step_every_s: self.step_every_s };
+        Pace { rates, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
     }
 }

@@ -50,16 +50,18 @@ pub fn batches(
 /// Options within the bounds that matter.
 pub fn any_options() -> impl Strategy<Value = Options> {
     let times = (
-        1..20_000_000u64,
+        prop_oneof![1..1_000u64, 1..20_000_000u64],
         -1_000_000_000..1_000_000_000i64,
         prop_oneof![Just(0), 1..100u64],
         prop_oneof![Just(0), 1..50u64],
+        prop_oneof![Just(0), 1..5u64],
     );
     let ids = (1..6u64, 1..6u64, 1..6u64, 1..3_000u64, 0..300u64, 0..20u64);
     (any::<u64>(), times, ids, 0..400u64, 0..700u64, 0..200u64).prop_map(
         |(seed, times, ids, person_bytes, auction_bytes, bid_bytes)| Options {
             seed,
             rate: times.0,
+            step_every_s: times.4,
             first_event_time_ms: times.1,
             out_of_order_ms: times.2,
             late_every: times.3,
