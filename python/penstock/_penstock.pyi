@@ -1,7 +1,7 @@
 """The native module: translation between Python and the engine. `penstock` is its public face."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 from penstock.protocols import ArrowData, ArrowSchema
 
@@ -24,6 +24,7 @@ __all__ = [
     "Window",
     "__version__",
     "checks_laws",
+    "ipq_tenants",
     "key_groups",
     "leave",
     "workload",
@@ -39,8 +40,21 @@ checks_laws: bool
 # Workers that one operator may take, and the strategy with the name of its setting.
 _Spreading: TypeAlias = tuple[int | None, tuple[str, str] | None]
 # What a stage reads: its name there, the stage that it comes from and its name in that, how it is spread and
-# by what, the column of its time, and all columns.
-_StageInput: TypeAlias = tuple[str, int | None, str, str, list[str], str | None, Schema]
+# by what, its time (column, delay, column of watermarks), and all columns.
+_StageTime: TypeAlias = tuple[str | None, int, str | None]
+_StageInput: TypeAlias = tuple[str, int | None, str, str, list[str], _StageTime, Schema]
+# A job of mixed tenants: query and urgency; window, rows of a message and target; seed and options of its
+# sources, and the rows of each.
+_Tenant: TypeAlias = tuple[
+    Literal["ipq1", "ipq2", "ipq3", "ipq4"],
+    Literal["latency-sensitive", "bulk"],
+    int,
+    int,
+    int,
+    int,
+    dict[str, Any],
+    list[int],
+]
 
 @final
 class Schema:
@@ -171,15 +185,17 @@ class Outputs:
         on_error: object,
         spreading: _Spreading,
     ) -> list[Output]: ...
-    def stages(self) -> tuple[list[tuple[list[_StageInput], Outputs]], list[tuple[int, str]]]: ...
+    def stages(
+        self, ordered: bool
+    ) -> tuple[list[tuple[list[_StageInput], Outputs]], list[tuple[int, str]]]: ...
     def run_part(
         self,
         data: list[tuple[str, object]],
         options: EngineOptions,
         on_error: object,
-        state: bytes | None,
-        last: bool,
-    ) -> tuple[list[Output], bytes | None]: ...
+        states: list[bytes],
+        going: tuple[bool, dict[str, int] | None],
+    ) -> tuple[list[Output], bytes | None, list[int]]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
@@ -341,6 +357,7 @@ class BatchStream:
 
 def key_groups(data: ArrowData, columns: list[str]) -> bytes: ...
 def leave() -> None: ...
+def ipq_tenants(seed: int, seconds: int, options: Mapping[str, int]) -> list[_Tenant]: ...
 def workload(
     name: str,
     table: str,

@@ -1,7 +1,7 @@
 """Runs pipelines over data, to their end: what `Stream.run` and `Outputs.run` have in common."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock import _penstock
 from penstock.exceptions import LateRowsWarning, PlanError
@@ -12,6 +12,9 @@ from penstock.result import Result
 from penstock.sources import open_source
 
 __all__ = ["by_stream", "run_outputs", "run_part_of"]
+
+# How far event time has come before it has begun.
+_NEVER = -(2**63)
 
 
 def by_stream(streams: list[str], given: object, argument: str) -> list[tuple[str, object]]:
@@ -81,35 +84,42 @@ def run_part_of(
     data: ArrowData | Mapping[str, ArrowData],
     options: _penstock.EngineOptions,
     *,
-    state: bytes | None,
+    states: Sequence[bytes],
     last: bool,
+    told: Mapping[str, int] | None = None,
     on_error: OnError = "fail",
     warn_above: int,
-) -> tuple[dict[str, Result], bytes | None]:
+) -> tuple[dict[str, Result], bytes | None, dict[str, int | None]]:
     """Runs pipelines over the next part of the data, and waits for the results of that.
 
     Args:
         outputs: The pipelines.
         data: The rows, for each stream if there are several.
         options: How they are run.
-        state: Where the part before this one has ended; `None` for the first.
+        states: Where the part before this one has ended, or several parts that ran side by side; none for the
+            first.
         last: Whether this is the last part.
+        told: How far event time comes with this part, in ticks, for each stream that it comes further for;
+            `None` if rows say so themselves.
         on_error: What becomes of rows that an operator has no answer for.
         warn_above: Whose line a warning is to name, counted from here.
 
     Returns:
-        The result of each output, and the state behind this part unless it was the last.
+        The result of each output, the state behind this part unless it was the last, and how far event time
+        has come behind each output.
 
     Example:
         >>> import penstock as ps
         >>> from penstock.options import read_options
         >>> outputs = _penstock.Outputs([("a", ps.stream({"price": "int64"})._plan)])
-        >>> run_part_of(outputs, [], read_options(), state=None, last=True, warn_above=2)[1] is None
+        >>> run_part_of(outputs, [], read_options(), states=[], last=True, warn_above=2)[1] is None
         True
     """
     opened = _opened(outputs, data)
-    made, after = outputs.run_part(opened, options, read_on_error(on_error), state, last)
-    return _results(outputs, made, warn_above + 1), after
+    going = (last, None if told is None else dict(told))
+    made, after, behind = outputs.run_part(opened, options, read_on_error(on_error), list(states), going)
+    come = {name: None if time == _NEVER else time for name, time in zip(outputs.names, behind, strict=True)}
+    return _results(outputs, made, warn_above + 1), after, come
 
 
 def _opened(

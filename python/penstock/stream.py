@@ -304,8 +304,9 @@ class Stream(ColumnSteps, CombiningSteps):
             raise TypeError(f"state is what run_part gave, bytes or None, not {type(state).__name__}")
         outputs = _penstock.Outputs([("result", self._plan)])
         options = read_options(budget=budget, usual_workers=1)
-        made, after = run_part_of(
-            outputs, data, options, state=state, last=last, on_error=on_error, warn_above=3
+        states = [] if state is None else [state]
+        made, after, _ = run_part_of(
+            outputs, data, options, states=states, last=last, on_error=on_error, warn_above=3
         )
         return Part(made["result"], after)
 

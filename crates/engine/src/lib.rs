@@ -46,4 +46,4 @@ pub use query::{Query, QueryMetrics, Status};
 pub use replay::Replay;
 pub use results::Results;
 pub use share::{OnLag, SharedSource};
-pub use standing::{Part, Standing, StandingError};
+pub use standing::{Part, PartOptions, Standing, StandingError};

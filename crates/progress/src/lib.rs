@@ -19,5 +19,5 @@ pub mod windows;
 
 pub use aligned::Aligned;
 pub use frontier::Frontier;
-pub use watermark::{BoundedDelay, NEVER};
+pub use watermark::{BoundedDelay, NEVER, Stands};
 pub use windows::Windows;

@@ -14,6 +14,15 @@ use crate::{law, laws};
 /// The watermark before any row: no window is over.
 pub const NEVER: i64 = i64::MIN;
 
+/// Where the watermark stands that a row brings along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// Behind the row: it is not judged by it.
+    Behind,
+    /// Before the row, which is judged by it.
+    Before,
+}
+
 /// A watermark that follows the largest time by a fixed delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundedDelay {
@@ -39,14 +48,14 @@ impl BoundedDelay {
     }
 
     /// Takes in a run of rows that bring watermarks along, in arrival order: the largest so far, minus the delay, is the
-    /// watermark. `range` is the smallest and the largest of the times; `is_valid` says which rows bring one.
+    /// watermark, before or behind its row. `range` is the smallest and the largest of the times; `is_valid` says which rows
+    /// bring one.
     ///
     /// Gives what [`BoundedDelay::observe`] gives.
     pub fn observe_marks(
         &mut self,
-        times: &[i64],
-        range: (i64, i64),
-        marks: &[i64],
+        (times, range): (&[i64], (i64, i64)),
+        (marks, stands): (&[i64], Stands),
         is_valid: impl Fn(usize) -> bool,
         before: &mut Vec<i64>,
     ) -> bool {
@@ -67,14 +76,20 @@ impl BoundedDelay {
         let mut source = earlier;
         let mut behind = false;
         for (row, &time) in times.iter().enumerate() {
-            let watermark = source.watermark();
-            behind |= time < watermark;
-            before.push(watermark);
+            let stood = source.watermark();
             if is_valid(row) {
                 source.raise(marks[row]);
             }
+            let watermark = if stands == Stands::Before { source.watermark() } else { stood };
+            behind |= time < watermark;
+            before.push(watermark);
         }
         behind
+    }
+
+    /// The watermark is at least this, whatever the rows were.
+    pub fn advance_to(&mut self, watermark: i64) {
+        self.raise(watermark.saturating_add(self.delay));
     }
 
     /// The largest so far is at least this.
@@ -222,7 +237,48 @@ mod tests {
         BoundedDelay::new(-1);
     }
 
+    #[test]
+    fn a_source_that_is_told_comes_as_far_and_no_further() {
+        let mut source = at_ten();
+        source.advance_to(5);
+        assert_eq!(source.watermark(), 8);
+        source.advance_to(20);
+        assert_eq!((source.watermark(), source.latest()), (20, 22));
+    }
+
     proptest! {
+        /// Whatever a row brings along: before it, it is judged by it; behind it, the next one is.
+        #[test]
+        fn a_mark_stands_where_it_is_said_to(
+            rows in prop::collection::vec((any_time(), prop::option::of(-100_i64..100)), 1..40),
+            first in prop::option::of(-100_i64..100),
+            delay in 0_i64..5,
+        ) {
+            let (times, marks): (Vec<i64>, Vec<i64>) =
+                rows.iter().map(|&(time, mark)| (time, mark.unwrap_or(7))).unzip();
+            let range = min_max(&times).expect("there are rows");
+            for stands in [Stands::Before, Stands::Behind] {
+                let mut source = BoundedDelay { delay, largest: first };
+                let mut before = Vec::new();
+                let is_valid = |row: usize| rows[row].1.is_some();
+                let behind = source.observe_marks((&times, range), (&marks, stands), is_valid, &mut before);
+                let mut largest = first;
+                let mut judges = Vec::new();
+                for &(_, mark) in &rows {
+                    let stood = largest;
+                    largest = largest.max(mark);
+                    let judge = if stands == Stands::Before { largest } else { stood };
+                    judges.push(judge.map_or(NEVER, |judge| judge - delay));
+                }
+                prop_assert_eq!(source.largest, largest);
+                let is_late = times.iter().zip(&judges).any(|(time, judge)| time < judge);
+                prop_assert_eq!(behind, is_late);
+                if behind {
+                    prop_assert_eq!(before, judges);
+                }
+            }
+        }
+
         #[test]
         fn extremes_are_those_of_the_iterator(times in prop::collection::vec(any_time(), 0..40)) {
             prop_assert_eq!(min_max(&times), times.iter().copied().min().zip(times.iter().copied().max()));

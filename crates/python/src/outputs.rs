@@ -1,8 +1,10 @@
 //! Several plans that run as one query.
 
+use std::collections::HashMap;
+
 use penstock_engine::plan::stages::{Origin, Spread, Stages};
 use penstock_engine::plan::{Outputs as Inner, Step};
-use penstock_engine::{Part, Standing, StandingError};
+use penstock_engine::{Part, PartOptions, Standing, StandingError};
 use penstock_types::PlanError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,13 +17,17 @@ use crate::run::run;
 use crate::schema::Schema;
 
 /// What a stage reads: the name of the stream in its plans; the stage that the rows come from, if they do, and the name
-/// that they have there; how they are to be spread, and by which columns; the column of their time, and all columns.
-type StageInput = (String, Option<usize>, String, &'static str, Vec<String>, Option<String>, Schema);
+/// that they have there; how they are to be spread, and by which columns; what is known of their time, and all columns.
+type StageInput = (String, Option<usize>, String, &'static str, Vec<String>, StageTime, Schema);
+/// The column of their time, by how much the watermark stays behind, and the column with the watermark before each row.
+type StageTime = (Option<String>, i64, Option<String>);
 type StageParts = (Vec<StageInput>, Outputs);
 /// All stages, and the stage and the name there of each output.
 type StagesGiven = (Vec<StageParts>, Vec<(usize, String)>);
-/// What each output gave, and where the plans stand.
-type PartGiven<'py> = (Vec<Output>, Option<Bound<'py, PyBytes>>);
+/// Whether it is the last part, and how far event time comes with it, if rows do not say so.
+type Going = (bool, Option<HashMap<String, i64>>);
+/// What each output gave, where the plans stand, and how far event time has come behind each output.
+type PartGiven<'py> = (Vec<Output>, Option<Bound<'py, PyBytes>>, Vec<i64>);
 
 /// Plans by name.
 #[pyclass(frozen, module = "penstock._penstock")]
@@ -91,8 +97,8 @@ impl Outputs {
     }
 
     /// The plans in stages: what each reads, the plans that it runs, and where the outputs of all come from.
-    fn stages(&self, py: Python<'_>) -> PyResult<StagesGiven> {
-        let Stages { stages, results } = self.inner.stages().map_err(|error| plan_error(py, error))?;
+    fn stages(&self, py: Python<'_>, ordered: bool) -> PyResult<StagesGiven> {
+        let Stages { stages, results } = self.inner.stages(ordered).map_err(|error| plan_error(py, error))?;
         let parts = stages.into_iter().map(|stage| {
             let inputs = stage.inputs.into_iter().map(|input| {
                 let (from, name) = match input.origin {
@@ -104,7 +110,8 @@ impl Outputs {
                     Spread::ByKey(keys) => ("by_key", keys),
                     Spread::Together => ("together", Vec::new()),
                 };
-                (input.stream, from, name, spread, keys, input.time, Schema { inner: input.schema })
+                let time = (input.time, input.delay, input.watermark);
+                (input.stream, from, name, spread, keys, time, Schema { inner: input.schema })
             });
             (inputs.collect(), Self { inner: stage.outputs })
         });
@@ -124,28 +131,31 @@ impl Outputs {
         run(py, &self.inner, data, &options.get().inner, (on_error, spreading), None)
     }
 
-    /// Runs the plans over the next part of the data for each stream, and goes on where `state` stands. What each output
-    /// gave, and where the plans stand then, unless it was the last part.
-    #[pyo3(signature = (data, options, on_error, state, last))]
+    /// Runs the plans over the next part of the data for each stream, and goes on where `states` stand. What each output
+    /// gave, and where the plans stand then, unless it was the last part. `going` says which one this is.
+    #[pyo3(signature = (data, options, on_error, states, going))]
     fn run_part<'py>(
         &self,
         py: Python<'py>,
         data: Vec<(String, Bound<'py, PyAny>)>,
         options: &Bound<'py, EngineOptions>,
         on_error: &Bound<'py, PyAny>,
-        state: Option<&[u8]>,
-        last: bool,
+        states: Vec<Vec<u8>>,
+        going: Going,
     ) -> PyResult<PartGiven<'py>> {
         let refused = |error: StandingError| plan_error(py, PlanError::Invalid(error.to_string()));
-        let from = state.map(Standing::from_bytes).transpose().map_err(refused)?;
-        let part = Part::new(&self.inner, from, last).map_err(|error| plan_error(py, error))?;
+        let (last, told) = going;
+        let read = |state: &Vec<u8>| Standing::from_bytes(state);
+        let from = py.detach(|| states.iter().map(read).collect::<Result<_, _>>()).map_err(refused)?;
+        let options_of_part = PartOptions { from, is_last: last, told };
+        let part = Part::new(&self.inner, options_of_part).map_err(|error| plan_error(py, error))?;
         let one_worker = (Some(1), None);
         let given = run(py, &self.inner, data, &options.get().inner, (on_error, one_worker), Some(&part))?;
         if last {
-            return Ok((given, None));
+            return Ok((given, None, part.behind()));
         }
         let bytes = py.detach(|| part.standing().to_bytes()).map_err(refused)?;
-        Ok((given, Some(PyBytes::new(py, &bytes))))
+        Ok((given, Some(PyBytes::new(py, &bytes)), part.behind()))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -120,7 +120,7 @@ pub(super) struct Assembly<'a> {
     pub(super) on_error: OnError,
     pub(super) letters: Option<Results>,
     pub(super) outputs: &'a Outputs,
-    part: Option<&'a Part>,
+    pub(super) part: Option<&'a Part>,
     /// How each operator runs on several workers.
     pub(super) spreading: Spreading,
     spreads: Vec<Spread>,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use penstock_memory::{Exporter, SlotId};
+use penstock_progress::NEVER;
 use penstock_scheduler::Profile;
 
 use super::Body;
@@ -43,6 +44,8 @@ impl Assembly<'_> {
             waiting: VecDeque::new(),
             profile,
             ended: false,
+            watermark: NEVER,
+            part: self.part.map(|part| (part.clone(), output)),
         };
         let name = if outputs.plans().len() == 1 { "sink".to_owned() } else { format!("sink {name}") };
         Installed { name, body: Body::Sink(Box::new(sink)), bell, readers: Vec::new(), is_source: false }

@@ -288,8 +288,13 @@ impl Outlet {
             self.placed = self.placed.max(watermark);
         }
         let for_tasks = matches!(due, Due::Watermark(_) | Due::Signal(Signal::Arrival { .. } | Signal::Idle));
-        let wanted = self.readers.has_tasks || !for_tasks;
-        if wanted {
+        if self.readers.has_tasks {
+            self.due.push_back(due);
+        } else if !for_tasks {
+            // At the end, sinks ask how far event time has come: there is nothing left that this could cut short.
+            if matches!(due, Due::Signal(Signal::End)) && self.placed > NEVER {
+                self.due.push_back(Due::Watermark(self.placed));
+            }
             self.due.push_back(due);
         }
     }

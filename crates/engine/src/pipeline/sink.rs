@@ -15,6 +15,7 @@ use crate::engine::bell::Bell;
 use crate::error::RunError;
 use crate::query::state::State;
 use crate::results::Results;
+use crate::standing::Part;
 
 /// Takes result batches.
 pub trait Deliver: Send {
@@ -112,6 +113,10 @@ pub(crate) struct Sink {
     pub(super) waiting: VecDeque<RecordBatch>,
     pub(super) profile: Arc<Profile>,
     pub(super) ended: bool,
+    /// How far event time has come.
+    pub(super) watermark: i64,
+    /// The part of the input that this is, and the number of the output.
+    pub(super) part: Option<(Part, usize)>,
 }
 
 impl Sink {
@@ -150,8 +155,9 @@ impl Sink {
                 self.exporter.append(&columns, count)?;
                 count
             }
-            Next::Watermark(_) => {
+            Next::Watermark(watermark) => {
                 self.reader.pass();
+                self.watermark = self.watermark.max(watermark);
                 return Ok(Step::Worked(0));
             }
             Next::Signal(signal) => {
@@ -176,6 +182,9 @@ impl Sink {
             Signal::Arrival { .. } | Signal::Judge { .. } | Signal::Idle => {}
             Signal::End => {
                 self.ended = true;
+                if let Some((part, number)) = &self.part {
+                    part.note_output(*number, self.watermark);
+                }
                 self.flush()?;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::RecordBatch;
 use penstock_memory::{Physical, Run, Signal, SlotId, SourceColumns, Values};
 use penstock_progress::watermark::min_max;
-use penstock_progress::{BoundedDelay, Windows};
+use penstock_progress::{BoundedDelay, Stands, Windows};
 use penstock_queue::log::Work;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
@@ -33,7 +33,7 @@ const ARRIVAL_NS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeFrom {
     /// A column of the batch, which may be the end of a window, and perhaps one that watermarks are taken from.
-    Columns { time: usize, marks: Option<usize>, is_end: bool },
+    Columns { time: usize, marks: Option<(usize, Stands)>, is_end: bool },
     /// A column of the batch, while a function says how far event time has come behind each batch.
     Marked { time: usize },
     /// The clock on the wall.
@@ -81,6 +81,8 @@ pub(super) struct Clock {
     /// Where the watermark before each row is put, in runs that may hold a late row.
     pub(super) watermark_slot: SlotId,
     pub(super) progress: BoundedDelay,
+    /// Whether somebody else says how far event time has come, and not the rows.
+    pub(super) is_told: bool,
 }
 
 impl Clock {
@@ -91,7 +93,7 @@ impl Clock {
             TimeFrom::Marked { time } => (Some(time), None),
             TimeFrom::Wall(_) => (None, None),
         };
-        time.into_iter().chain(marks)
+        time.into_iter().chain(marks.map(|(column, _)| column))
     }
 }
 
@@ -233,8 +235,11 @@ impl Source {
 
     /// Goes on where the part of the input before this one has ended. It is the stream of that number.
     pub(super) fn resume(&mut self, part: &Part, number: usize) {
-        if let (Some(clock), Some(latest)) = (&mut self.clock, part.seen(number)) {
-            clock.progress.raise(latest);
+        if let Some(clock) = &mut self.clock {
+            if let Some(latest) = part.seen(number) {
+                clock.progress.raise(latest);
+            }
+            clock.is_told = part.told(number).is_some();
         }
         self.part = Some((part.clone(), number));
     }
@@ -291,6 +296,7 @@ impl Source {
                     }
                     Fed::Nothing if query.is_draining() => return Ok(Poll::Ended),
                     Fed::Nothing => return Ok(Poll::Nothing),
+                    Fed::Ended if self.advance_as_told() => return Ok(Poll::Watermark),
                     Fed::Ended => return Ok(Poll::Ended),
                     Fed::Failed(error) => return Err(RunError::Outside { what: "source", error }),
                 },
@@ -333,6 +339,17 @@ impl Source {
             clock.progress.raise(mark.saturating_add(self.offset));
         }
         clock.progress.watermark() > before
+    }
+
+    /// Behind all rows, event time comes as far as was told for this part. Whether it has risen.
+    fn advance_as_told(&mut self) -> bool {
+        let told = self.part.as_ref().and_then(|(part, number)| part.told(*number));
+        let (Some(clock), Some(told)) = (&mut self.clock, told) else { return false };
+        let has_risen = told > clock.progress.watermark();
+        if has_risen {
+            clock.progress.advance_to(told);
+        }
+        has_risen
     }
 
     /// What becomes of it as time goes by, when there are no rows.
@@ -512,28 +529,27 @@ impl Clock {
         before: &mut Vec<i64>,
     ) {
         place_time(run, column, self.slot, (offset, self.from.is_end()));
-        if let TimeFrom::Columns { marks: Some(marks), .. } = self.from {
+        if let TimeFrom::Columns { marks: Some((marks, _)), .. } = self.from {
             run.ready(&[marks]);
         }
         let times = run.column(self.slot).fixed::<i64>();
         let Some(range) = min_max(times) else { return };
         let behind = match self.from {
             // All rows of the batch are judged by what was said of those before it.
-            TimeFrom::Marked { .. } => {
+            from if self.is_told || matches!(from, TimeFrom::Marked { .. }) => {
                 run.note_range(self.slot, range);
                 run.note_watermark(self.progress.watermark());
                 return;
             }
-            TimeFrom::Columns { marks: None, .. } | TimeFrom::Wall(_) => {
-                self.progress.observe(times, range, before)
-            }
-            TimeFrom::Columns { marks: Some(column), .. } => {
+            TimeFrom::Columns { marks: Some((column, stands)), .. } => {
                 let marks = run.column(column);
                 wide.clear();
                 widen(marks, wide);
                 wide.iter_mut().for_each(|mark| *mark = mark.saturating_add(offset));
-                self.progress.observe_marks(times, range, wide, |row| marks.is_valid(row), before)
+                let is_valid = |row| marks.is_valid(row);
+                self.progress.observe_marks((times, range), (wide, stands), is_valid, before)
             }
+            _ => self.progress.observe(times, range, before),
         };
         run.note_range(self.slot, range);
         if behind {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use penstock_memory::{SlotId, SourceColumns};
 use penstock_operators::Stateful;
-use penstock_progress::BoundedDelay;
+use penstock_progress::{BoundedDelay, Stands};
 use penstock_types::PlanError;
 
 use super::keyed::{self, PortSlots};
@@ -226,13 +226,15 @@ impl Builder<'_> {
                 let from = match stream.arrival {
                     Some(arrival) => TimeFrom::Wall(arrival),
                     None => match &stream.watermark {
-                        None => TimeFrom::Columns { time: column(name), marks: None, is_end: stream.is_end },
-                        Some(Watermarks::Column(marks)) => TimeFrom::Columns {
-                            time: column(name),
-                            marks: Some(column(marks)),
-                            is_end: stream.is_end,
-                        },
                         Some(Watermarks::Function(_)) => TimeFrom::Marked { time: column(name) },
+                        from => {
+                            let marks = from.as_ref().and_then(|from| match from {
+                                Watermarks::Column(marks) => Some((column(marks), Stands::Behind)),
+                                Watermarks::Before(marks) => Some((column(marks), Stands::Before)),
+                                Watermarks::Function(_) => None,
+                            });
+                            TimeFrom::Columns { time: column(name), marks, is_end: stream.is_end }
+                        }
                     },
                 };
                 Clock {
@@ -241,6 +243,7 @@ impl Builder<'_> {
                     ticking: None,
                     slot: slots.time,
                     watermark_slot: slots.watermark,
+                    is_told: false,
                     progress: BoundedDelay::new(stream.delay),
                 }
             });

@@ -71,6 +71,7 @@ fn describe(node: &Node) -> String {
                 });
                 let marks = stream.watermark.as_ref().map_or(String::new(), |from| match from {
                     Watermarks::Column(name) => format!(", watermarks {name}"),
+                    Watermarks::Before(name) => format!(", judged by {name}"),
                     Watermarks::Function(function) => format!(", watermarks {}()", function.name()),
                 });
                 let delay = tick.describe(i128::from(stream.delay));

@@ -39,6 +39,8 @@ pub trait WatermarkFunction: Send + Sync {
 pub enum Watermarks {
     /// From a column: the largest value so far.
     Column(String),
+    /// From a column that says how far event time had come before the row, for rows that stood elsewhere before.
+    Before(String),
     /// From a function over each batch.
     Function(Arc<dyn WatermarkFunction>),
 }
@@ -46,7 +48,9 @@ pub enum Watermarks {
 impl PartialEq for Watermarks {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Column(one), Self::Column(another)) => one == another,
+            (Self::Column(one), Self::Column(another)) | (Self::Before(one), Self::Before(another)) => {
+                one == another
+            }
             (Self::Function(one), Self::Function(another)) => Arc::ptr_eq(one, another),
             _ => false,
         }
@@ -57,6 +61,7 @@ impl fmt::Debug for Watermarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Column(name) => write!(f, "Column({name})"),
+            Self::Before(name) => write!(f, "Before({name})"),
             Self::Function(function) => write!(f, "Function({})", function.name()),
         }
     }

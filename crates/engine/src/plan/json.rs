@@ -79,6 +79,8 @@ enum StepText {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         watermark: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        watermark_before: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         idle_after_ns: Option<u64>,
     },
     Filter {
@@ -216,7 +218,7 @@ fn write(step: &Step, functions: &mut Vec<Function>) -> Result<StepText, PlanErr
             delay: stream.delay,
             arrival: stream.arrival.map(|arrival| arrival.name().to_owned()),
             watermark: match &stream.watermark {
-                None => None,
+                None | Some(Watermarks::Before(_)) => None,
                 Some(Watermarks::Column(name)) => Some(name.clone()),
                 Some(Watermarks::Function(function)) => {
                     return Err(PlanError::Invalid(format!(
@@ -224,6 +226,10 @@ fn write(step: &Step, functions: &mut Vec<Function>) -> Result<StepText, PlanErr
                         function.name()
                     )));
                 }
+            },
+            watermark_before: match &stream.watermark {
+                Some(Watermarks::Before(name)) => Some(name.clone()),
+                _ => None,
             },
             idle_after_ns: stream.idle_after_ns,
         },
@@ -287,9 +293,23 @@ fn read_schema(schema: &[FieldText]) -> Result<Schema, PlanError> {
 
 fn read(step: StepText, inputs: &[Plan], functions: &[Function]) -> Result<Plan, PlanError> {
     Ok(match (step, inputs) {
-        (StepText::Stream { name, schema, time, is_end, delay, arrival, watermark, idle_after_ns }, []) => {
+        (
+            StepText::Stream {
+                name,
+                schema,
+                time,
+                is_end,
+                delay,
+                arrival,
+                watermark,
+                watermark_before,
+                idle_after_ns,
+            },
+            [],
+        ) => {
             let arrival = arrival.map(|name| choose("arrival", &name, &Arrival::NAMES)).transpose()?;
-            let watermark = watermark.map(Watermarks::Column);
+            let before = watermark_before.map(Watermarks::Before);
+            let watermark = watermark.map(Watermarks::Column).or(before);
             let options = StreamOptions {
                 name: name.as_deref(),
                 time: time.as_deref(),

@@ -450,7 +450,7 @@ fn check_watermark(schema: &Schema, time: Option<&str>, from: &Watermarks) -> Re
                 .to_owned(),
         ));
     };
-    let Watermarks::Column(name) = from else { return Ok(()) };
+    let (Watermarks::Column(name) | Watermarks::Before(name)) = from else { return Ok(()) };
     let field = |name: &str| {
         let names = schema.fields().iter().map(|field| field.name().as_str());
         schema

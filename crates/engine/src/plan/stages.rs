@@ -8,15 +8,20 @@
 //!     can do with: it may run on any part of them.
 //! G2. The rows that leave all parts of a stage are those of one run over everything.
 //! G3. Rows that cross a cut keep their event time. No row of a stage comes late, if rows are put in order of that time.
+//! G4. Where rows are judged by the order in which they came, each carries the watermark just before it, as a column of its
+//!     own, up to the first operator with state. There they are put in order of that, and none is judged by another one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, Schema, SchemaRef};
 use penstock_expr::Expr;
 use penstock_types::PlanError;
 
-use super::{EventTime, Graph, Node, Outputs, Plan, Step, StreamStep};
+use super::{EventTime, Graph, Node, Outputs, Plan, Step, StreamStep, Watermarks};
+
+/// The column with the watermark before each row (G4).
+const WATERMARK: &str = "__watermark";
 
 /// How rows are spread over the parts of a stage.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +30,8 @@ pub enum Spread {
     Anyhow,
     /// Rows with the same values of these columns are together.
     ByKey(Vec<String>),
-    /// All of them are together.
+    /// All of them are together. Operators without a key keep sums and not rows, so a stage like this may also run on
+    /// any part of them, if all states are put together then.
     Together,
 }
 
@@ -49,6 +55,10 @@ pub struct StageInput {
     pub spread: Spread,
     /// The column that they are to be put in order by (G3), if any.
     pub time: Option<String>,
+    /// By how many ticks the watermark stays behind the largest time.
+    pub delay: i64,
+    /// The column with the watermark before each row (G4), which is filled where a stream comes in.
+    pub watermark: Option<String>,
     /// Their columns.
     pub schema: SchemaRef,
 }
@@ -91,6 +101,10 @@ struct Place {
 
 struct Cutter<'a> {
     graph: &'a Graph,
+    /// Whether rows are judged by the order in which they came (G4).
+    is_ordered: bool,
+    /// Which nodes carry the watermark before each row.
+    carries: Vec<bool>,
     drafts: Vec<Draft>,
     places: Vec<Place>,
     /// Stages whose rows were spread by these keys of these nodes.
@@ -135,7 +149,8 @@ impl Spread {
 
 impl Cutter<'_> {
     fn new_stage(&mut self, spread: Spread) -> usize {
-        let draft = Draft { inputs: Vec::new(), spread, nodes: HashMap::new(), outputs: Vec::new() };
+        let (inputs, outputs, nodes) = (Vec::new(), Vec::new(), HashMap::new());
+        let draft = Draft { inputs, spread, nodes, outputs };
         self.drafts.push(draft);
         self.drafts.len() - 1
     }
@@ -146,7 +161,8 @@ impl Cutter<'_> {
             return;
         }
         let from = self.places[node].stage;
-        let held = &self.graph.nodes()[node];
+        // With the watermarks that its rows carry.
+        let held = Arc::clone(&self.drafts[from].nodes[&node]);
         let output = format!("to_{to}_{node}");
         let spread = match (&keys, &self.drafts[to].spread) {
             (Some(keys), Spread::ByKey(_)) => {
@@ -158,15 +174,19 @@ impl Cutter<'_> {
             Spread::ByKey(_) => keys,
             _ => None,
         };
-        let schema = with_keys(held, leaving.as_deref());
-        let stream = declared(&output, Arc::clone(&schema), held.time());
+        let schema = with_keys(&held, leaving.as_deref());
+        let has_state = spread != Spread::Anyhow;
+        let watermark = self.carries[node].then(|| WATERMARK.to_owned());
+        let judge = watermark.clone().filter(|_| has_state);
+        let stream = declared(&output, Arc::clone(&schema), held.time(), judge);
         self.drafts[from].outputs.push((output.clone(), node, leaving));
         let time = held.time().map(|time| time.column.clone());
         let (stream_name, origin) = (output.clone(), Origin::Stage(from, output));
-        let input = StageInput { stream: stream_name, origin, spread, time, schema };
+        let input = StageInput { stream: stream_name, origin, spread, time, delay: 0, watermark, schema };
         self.drafts[to].inputs.push(input);
-        // The columns that were added for the keys are gone again.
-        self.drafts[to].nodes.insert(node, without_keys(stream, held));
+        // The columns that were added for the keys are gone again, and nobody behind state asks for watermarks.
+        let kept = if has_state { &self.graph.nodes()[node] } else { &held };
+        self.drafts[to].nodes.insert(node, with_columns_of(stream, kept));
     }
 
     /// Where an operator with these keys for each of its inputs runs.
@@ -240,26 +260,59 @@ impl Cutter<'_> {
         }
     }
 
-    fn place(&mut self, number: usize) -> Place {
+    /// A stream is read by a stage of its own.
+    fn place_stream(&mut self, number: usize, stream: &StreamStep) -> Place {
+        let node = &self.graph.nodes()[number];
+        let stage = self.new_stage(Spread::Anyhow);
+        let name = node.step().stream_name().expect("a stream has a name").to_owned();
+        let carries = self.is_ordered && stream.time.is_some();
+        let mut stream = stream.clone();
+        if let Some(time) = stream.time.as_ref().filter(|_| carries) {
+            stream.schema = with_watermark(&stream.schema, &stream.schema, time);
+        }
+        self.drafts[stage].inputs.push(StageInput {
+            stream: name.clone(),
+            origin: Origin::Stream(name),
+            spread: Spread::Anyhow,
+            time: stream.time.clone(),
+            delay: stream.delay,
+            watermark: carries.then(|| WATERMARK.to_owned()),
+            schema: Arc::clone(&stream.schema),
+        });
+        let schema = match &stream.time {
+            Some(time) if carries => with_watermark(node.schema(), &stream.schema, time),
+            _ => Arc::clone(node.schema()),
+        };
+        let placed = Node::new(Step::Stream(stream), Vec::new(), schema, node.time().cloned());
+        self.drafts[stage].nodes.insert(number, placed);
+        self.carries.push(carries);
+        Place { stage, spread: Spread::Anyhow }
+    }
+
+    /// Notes whether rows behind a step carry watermarks as well.
+    fn carry(&mut self, number: usize, has_state: bool) -> Result<(), PlanError> {
+        let inputs = self.graph.inputs(number);
+        let carried = inputs.iter().filter(|&&input| self.carries[input]).count();
+        debug_assert!(
+            has_state || carried == 0 || carried == inputs.len(),
+            "rows of one event time come together"
+        );
+        let is_carried = carried > 0 && !has_state;
+        if is_carried && matches!(self.graph.nodes()[number].step(), Step::Map(_)) {
+            return Err(refused("a function makes new rows before the first window", LATE));
+        }
+        self.carries.push(is_carried);
+        Ok(())
+    }
+
+    fn place(&mut self, number: usize) -> Result<Place, PlanError> {
         let node = Arc::clone(&self.graph.nodes()[number]);
         let inputs = self.graph.inputs(number).to_vec();
         let step = node.step();
         if let Step::Stream(stream) = step {
-            let stage = self.new_stage(Spread::Anyhow);
-            let name = step.stream_name().expect("a stream has a name").to_owned();
-            let origin = Origin::Stream(name.clone());
-            let (spread, time) = (Spread::Anyhow, stream.time.clone());
-            let schema = Arc::clone(&stream.schema);
-            self.drafts[stage].inputs.push(StageInput { stream: name, origin, spread, time, schema });
-            let node = Node::new(
-                Step::Stream(stream.clone()),
-                Vec::new(),
-                Arc::clone(node.schema()),
-                node.time().cloned(),
-            );
-            self.drafts[stage].nodes.insert(number, node);
-            return Place { stage, spread: Spread::Anyhow };
+            return Ok(self.place_stream(number, stream));
         }
+        self.carry(number, keys_of(step).is_some())?;
         let (stage, spread) = match keys_of(step) {
             Some(keys) => {
                 let stage = self.gather(&inputs, keys.clone());
@@ -294,9 +347,17 @@ impl Cutter<'_> {
         };
         let held = &self.drafts[stage].nodes;
         let inputs = inputs.iter().map(|input| Arc::clone(&held[input])).collect();
-        let rebuilt = Node::new(step.clone(), inputs, Arc::clone(node.schema()), node.time().cloned());
+        let (mut step, mut schema) = (step.clone(), Arc::clone(node.schema()));
+        if self.carries[number] {
+            let inputs: &Vec<Arc<Node>> = &inputs;
+            schema = carried_on(&schema, inputs[0].schema());
+            if let Step::Select(exprs) = &mut step {
+                exprs.insert(0, Expr::column(WATERMARK));
+            }
+        }
+        let rebuilt = Node::new(step, inputs, schema, node.time().cloned());
         self.drafts[stage].nodes.insert(number, rebuilt);
-        Place { stage, spread }
+        Ok(Place { stage, spread })
     }
 }
 
@@ -327,7 +388,7 @@ fn with_keys(node: &Arc<Node>, keys: Option<&[Expr]>) -> SchemaRef {
 }
 
 /// A stream of rows that come from another stage.
-fn declared(name: &str, schema: SchemaRef, time: Option<&EventTime>) -> Arc<Node> {
+fn declared(name: &str, schema: SchemaRef, time: Option<&EventTime>, judge: Option<String>) -> Arc<Node> {
     let step = StreamStep {
         name: Some(name.to_owned()),
         schema: Arc::clone(&schema),
@@ -335,14 +396,32 @@ fn declared(name: &str, schema: SchemaRef, time: Option<&EventTime>) -> Arc<Node
         is_end: time.is_some_and(|time| time.is_end),
         delay: 0,
         arrival: None,
-        watermark: None,
+        watermark: judge.map(Watermarks::Before),
         idle_after_ns: None,
     };
     Node::new(Step::Stream(step), Vec::new(), schema, time.cloned())
 }
 
+/// Columns, behind that with the watermark before each row. It is of the type of the time column, and null as long as
+/// there is no watermark.
+fn with_watermark(columns: &Schema, stream: &Schema, time: &str) -> SchemaRef {
+    let time = stream.field_with_name(time).expect("the time column was checked when the plan was built");
+    behind(&Field::new(WATERMARK, time.data_type().clone(), true), columns)
+}
+
+/// Columns, behind the watermark that the rows had before a step.
+fn carried_on(columns: &Schema, before: &Schema) -> SchemaRef {
+    behind(before.field_with_name(WATERMARK).expect("rows before the step carry it"), columns)
+}
+
+/// Steps add columns at the end: so this one stays where it is.
+fn behind(first: &Field, columns: &Schema) -> SchemaRef {
+    let fields = columns.fields().iter().map(|field| field.as_ref().clone());
+    Arc::new(Schema::new(std::iter::once(first.clone()).chain(fields).collect::<Vec<_>>()))
+}
+
 /// The stream with the columns of the node that it stands for.
-fn without_keys(stream: Arc<Node>, node: &Arc<Node>) -> Arc<Node> {
+fn with_columns_of(stream: Arc<Node>, node: &Arc<Node>) -> Arc<Node> {
     if stream.schema().fields().len() == node.schema().fields().len() {
         return stream;
     }
@@ -351,20 +430,22 @@ fn without_keys(stream: Arc<Node>, node: &Arc<Node>) -> Arc<Node> {
 }
 
 impl Outputs {
-    /// Cuts the plans into stages.
+    /// Cuts the plans into stages. Where rows are ordered, which of them come late is judged by the order in which they
+    /// came (G4); otherwise none does.
     ///
     /// # Errors
     /// A plan whose answer depends on where its rows come together: by the clock, or with functions that say how far event
-    /// time has come.
-    pub fn stages(&self) -> Result<Stages, PlanError> {
+    /// time has come. A plan of which cannot be told what came late, if rows are ordered.
+    pub fn stages(&self, is_ordered: bool) -> Result<Stages, PlanError> {
         let graph = self.graph();
         for node in graph.nodes() {
             check(node.step())?;
         }
-        let mut cutter =
-            Cutter { graph: &graph, drafts: Vec::new(), places: Vec::new(), spread_by: HashMap::new() };
+        let (carries, drafts, places) = (Vec::new(), Vec::new(), Vec::new());
+        let spread_by = HashMap::new();
+        let mut cutter = Cutter { graph: &graph, is_ordered, carries, drafts, places, spread_by };
         for number in 0..graph.nodes().len() {
-            let place = cutter.place(number);
+            let place = cutter.place(number)?;
             cutter.places.push(place);
         }
         let mut results = Vec::new();
@@ -375,7 +456,11 @@ impl Outputs {
         }
         let stages = cutter.drafts.into_iter().map(|draft| {
             let outputs = draft.outputs.iter().map(|(name, node, keys)| {
-                let plan = Plan { root: Arc::clone(&draft.nodes[node]) };
+                // Those who asked for a result did not ask for watermarks.
+                let is_result = results.iter().any(|(_, result)| result == name);
+                let root = Arc::clone(&draft.nodes[node]);
+                let root = if is_result { with_columns_of(root, &graph.nodes()[*node]) } else { root };
+                let plan = Plan { root };
                 let computed = keys.as_deref().map(computed).unwrap_or_default();
                 let plan = if computed.is_empty() { plan } else { plan.with_columns(computed)? };
                 Ok((name.clone(), plan))
@@ -387,19 +472,23 @@ impl Outputs {
     }
 }
 
+const LATE: &str = "on several machines it cannot be told which of them come late; leave order_by= out";
+const OTHERS: &str = "on several machines at a time the answer would be another each time";
+
+fn refused(what: &str, why: &str) -> PlanError {
+    PlanError::Invalid(format!("{what}: {why}"))
+}
+
 /// Refuses what would give another answer on several machines.
 fn check(step: &Step) -> Result<(), PlanError> {
-    let refused = |what: &str| {
-        let text = format!("{what}: on several machines at a time the answer would be another each time");
-        Err(PlanError::Invalid(text))
-    };
-    match step {
-        Step::Stream(stream) if stream.arrival.is_some() => refused("the time of a row is when it arrives"),
+    let what = match step {
+        Step::Stream(stream) if stream.arrival.is_some() => "the time of a row is when it arrives",
         Step::Stream(stream) if stream.watermark.is_some() => {
-            refused("watermarks are taken from the data, in the order in which it comes")
+            "watermarks are taken from the data, in the order in which it comes"
         }
-        Step::Window(window) if window.close_after_ns.is_some() => refused("windows close by the clock"),
-        Step::Late => refused("late rows are an output"),
-        _ => Ok(()),
-    }
+        Step::Window(window) if window.close_after_ns.is_some() => "windows close by the clock",
+        Step::Late => "late rows are an output",
+        _ => return Ok(()),
+    };
+    Err(refused(what, OTHERS))
 }

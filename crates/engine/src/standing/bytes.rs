@@ -89,6 +89,8 @@ impl Standing {
         to.extend_from_slice(&self.plan.to_le_bytes());
         to.extend_from_slice(&(self.sources.len() as u32).to_le_bytes());
         self.sources.iter().for_each(|latest| to.extend_from_slice(&latest.to_le_bytes()));
+        to.extend_from_slice(&(self.outputs.len() as u32).to_le_bytes());
+        self.outputs.iter().for_each(|behind| to.extend_from_slice(&behind.to_le_bytes()));
         to.extend_from_slice(&(self.operators.len() as u32).to_le_bytes());
         for operator in &self.operators {
             to.push(u8::from(operator.is_some()));
@@ -123,6 +125,7 @@ impl Standing {
         }
         let plan = u64::from_le_bytes(from.array()?);
         let sources = (0..from.count()?).map(|_| from.time()).collect::<Result<_, _>>()?;
+        let outputs = (0..from.count()?).map(|_| from.time()).collect::<Result<_, _>>()?;
         let mut operators = Vec::new();
         for _ in 0..from.count()? {
             operators.push(match from.array()? {
@@ -137,6 +140,6 @@ impl Standing {
         if !from.0.is_empty() {
             return Err(broken("there is something behind its end"));
         }
-        Ok(Self { plan, sources, operators })
+        Ok(Self { plan, sources, operators, outputs })
     }
 }

@@ -8,18 +8,21 @@
 //!     is late does not depend on where the input was cut.
 //! S2. In a run that pauses, an input that has ended is still waited for: its watermark stays where it is.
 //! S3. State belongs to one plan. That of another is refused.
+//! S4. Parts that ran side by side are put together when event time has come equally far in all of them: then none has
+//!     closed what another still has open. So it does where the caller says how far it comes, and the rows do not.
 //!
 //! - `bytes`: how it is written and read
 
 mod bytes;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use bytes::StandingError;
 
 use penstock_operators::{Snapshot, Stateful};
 use penstock_progress::NEVER;
-use penstock_types::PlanError;
+use penstock_types::{KeyGroups, PlanError};
 
 use crate::plan::Outputs;
 
@@ -40,6 +43,20 @@ pub struct Standing {
     sources: Vec<i64>,
     /// Those operators that have state.
     operators: Vec<Option<Stood>>,
+    /// How far event time has come behind each output.
+    outputs: Vec<i64>,
+}
+
+/// How a part of the input is run.
+#[derive(Clone, Debug, Default)]
+pub struct PartOptions {
+    /// Where the part before this one has ended; several, if there were several side by side (S4).
+    pub from: Vec<Standing>,
+    /// Whether everything is closed at the end.
+    pub is_last: bool,
+    /// How far event time comes with this part, for each stream that it comes further for: all of its rows are judged by
+    /// how far it had come before. Without it, rows say so themselves.
+    pub told: Option<HashMap<String, i64>>,
 }
 
 /// The mark of some plans: equal for equal ones.
@@ -61,26 +78,53 @@ pub struct Part(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    from: Option<Standing>,
+    from: Vec<Standing>,
     is_last: bool,
+    /// For each stream by its number.
+    told: Option<Vec<i64>>,
     to: Mutex<Standing>,
 }
 
+fn refused(reason: impl Into<String>) -> PlanError {
+    PlanError::Invalid(reason.into())
+}
+
+/// Whether event time has come equally far in both (S4).
+fn are_level(one: &Standing, other: &Standing) -> bool {
+    let watermarks = |standing: &Standing| {
+        let operators = standing.operators.iter().flatten();
+        operators.map(|stood| stood.watermark).collect::<Vec<_>>()
+    };
+    one.sources == other.sources && watermarks(one) == watermarks(other)
+}
+
 impl Part {
-    /// A part of the input of these plans, behind what `from` has seen. The last one closes everything.
+    /// A part of the input of these plans.
     ///
     /// # Errors
-    /// State of another plan (S3).
-    pub fn new(outputs: &Outputs, from: Option<Standing>, is_last: bool) -> Result<Self, PlanError> {
+    /// State of another plan (S3); states that have not come equally far (S4); a stream that there is not.
+    pub fn new(outputs: &Outputs, options: PartOptions) -> Result<Self, PlanError> {
+        let PartOptions { from, is_last, told } = options;
         let plan = mark(outputs)?;
-        if from.as_ref().is_some_and(|from| from.plan != plan) {
-            return Err(PlanError::Invalid(
-                "the state belongs to another plan: go on with the plan that it came from, or begin anew without it"
-                    .to_owned(),
+        if from.iter().any(|from| from.plan != plan) {
+            return Err(refused(
+                "the state belongs to another plan: go on with the plan that it came from, or begin anew without it",
             ));
         }
-        let to = Standing { plan, sources: Vec::new(), operators: Vec::new() };
-        Ok(Self(Arc::new(Inner { from, is_last, to: Mutex::new(to) })))
+        if from.windows(2).any(|pair| !are_level(&pair[0], &pair[1])) {
+            return Err(refused(
+                "the states have not come equally far, and one may have closed what another has open: put states together \
+                 of parts that were told how far event time comes",
+            ));
+        }
+        let told = told.map(|told| by_number(outputs, told)).transpose()?;
+        let to = Standing { plan, sources: Vec::new(), operators: Vec::new(), outputs: Vec::new() };
+        Ok(Self(Arc::new(Inner { from, is_last, told, to: Mutex::new(to) })))
+    }
+
+    /// How far event time has come behind each output, once the run has ended.
+    pub fn behind(&self) -> Vec<i64> {
+        self.to().outputs.clone()
     }
 
     /// Where the query stands, once its run has ended.
@@ -99,8 +143,13 @@ impl Part {
 
     /// The largest time that a source has seen before.
     pub(crate) fn seen(&self, source: usize) -> Option<i64> {
-        let seen = self.0.from.as_ref()?.sources.get(source).copied()?;
+        let seen = self.0.from.first()?.sources.get(source).copied()?;
         (seen > NEVER).then_some(seen)
+    }
+
+    /// How far event time comes at a source with this part, if it is not the rows that say so; not at all is [`NEVER`].
+    pub(crate) fn told(&self, source: usize) -> Option<i64> {
+        self.0.told.as_ref().map(|told| told[source])
     }
 
     /// A source has seen times up to this.
@@ -110,15 +159,37 @@ impl Part {
 
     /// Puts an operator where it stood before; how far event time had come there.
     pub(crate) fn resume(&self, number: usize, operator: &mut dyn Stateful) -> Result<i64, PlanError> {
-        let stood = self.0.from.as_ref().and_then(|from| from.operators.get(number)?.as_ref());
-        let Some(stood) = stood else { return Ok(NEVER) };
-        let refused = |error| PlanError::Invalid(format!("the state cannot be used: {error}"));
-        operator.restore(&stood.snapshot).map_err(refused)?;
-        Ok(stood.watermark)
+        let mut all = self.0.from.iter().filter_map(|from| from.operators.get(number)?.as_ref());
+        let Some(first) = all.next() else { return Ok(NEVER) };
+        let unusable = |error| refused(format!("the state cannot be used: {error}"));
+        operator.restore(&first.snapshot).map_err(unusable)?;
+        for other in all {
+            let mut beside = operator.extract(KeyGroups::NONE);
+            beside.restore(&other.snapshot).map_err(unusable)?;
+            operator.merge(beside);
+        }
+        Ok(first.watermark)
     }
 
     /// An operator stands there.
     pub(crate) fn note_operator(&self, number: usize, watermark: i64, snapshot: Snapshot) {
         put(&mut self.to().operators, number, None, Some(Stood { watermark, snapshot }));
+    }
+
+    /// Behind an output, event time has come so far.
+    pub(crate) fn note_output(&self, number: usize, watermark: i64) {
+        let before = self.0.from.first().and_then(|from| from.outputs.get(number).copied());
+        put(&mut self.to().outputs, number, NEVER, before.map_or(watermark, |before| before.max(watermark)));
+    }
+}
+
+/// The times for all streams, in their order; [`NEVER`] for those that are not named.
+fn by_number(outputs: &Outputs, mut told: HashMap<String, i64>) -> Result<Vec<i64>, PlanError> {
+    let graph = outputs.graph();
+    let streams = graph.nodes().iter().filter_map(|node| node.step().stream_name());
+    let times = streams.map(|stream| told.remove(stream).unwrap_or(NEVER)).collect();
+    match told.into_keys().next() {
+        Some(unknown) => Err(refused(format!("there is no stream {unknown:?} to tell of event time"))),
+        None => Ok(times),
     }
 }
