@@ -7,6 +7,7 @@
 #   PENSTOCK_PYTHON   the interpreter that `.venv` is made from (python3)
 #   PENSTOCK_CACHE    where compiled Rust code is kept between clones; with CI=true it is the user's cache folder
 #   DEMO              options for `make demo`, e.g. DEMO="--rows 1_000_000 --seed 11"
+#   SPARK             options for `make spark`, e.g. SPARK="sg nexmark --rows 100k --engine executors"
 #
 # All targets and prerequisites are relative names, so that the clone may lie in a folder with spaces.
 
@@ -89,6 +90,10 @@ test-configurations: tools install ## the Python tests of behaviour again, with 
 .PHONY: test-spark
 test-spark: tools-spark install ## compare the engine with Spark's own answer
 	@$(PHASE) "Spark tests" $(PYTHON) -m pytest tests/spark
+
+.PHONY: spark
+spark: tools-spark install ## generate a million rows of each workload, twice, and check all answers with Spark
+	@$(PHASE) "All workloads against Spark" $(PYTHON) -m penstock.cli data check $(SPARK)
 
 .PHONY: test-wheel
 test-wheel: tools environment wheel ## install the wheel into a clean environment without Rust, run the README there

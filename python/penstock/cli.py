@@ -3,6 +3,7 @@
     penstock data list
     penstock data generate ysb --rows 100M --out data/ysb
     penstock data validate ysb --data data/ysb
+    penstock data check
 
 The exit code is 0 when all is well, 1 when something differs from what it should be, and 2 when the command
 cannot do what it was asked for.
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_list(commands.add_parser("list", help="the workloads with their tables and queries"))
     _add_generate(commands.add_parser("generate", help="make a data set with Spark"))
     _add_validate(commands.add_parser("validate", help="check a data set, and the engine's answers by Spark"))
+    _add_check(commands.add_parser("check", help="all of it for all workloads: generate, verify, validate"))
     return parser
 
 
@@ -119,8 +121,36 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the answer to that query, in Parquet or Arrow IPC; by default the engine is run",
     )
+    _add_engine(parser)
     _add_cores(parser)
     parser.set_defaults(command=_validate)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Generates a data set for each workload and each seed, checks its files, and compares the engine's "
+        "answers to all queries with those that Spark computes. The exit code is 1 if anything differs."
+    )
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="by default all of them")
+    parser.add_argument(
+        "--rows", type=_count, default=1_000_000, help="rows of each data set, in all tables (default 1M)"
+    )
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[7, 11], metavar="SEED", help="seeds (default 7 11)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="a folder to keep the data sets in")
+    _add_engine(parser)
+    _add_cores(parser)
+    parser.set_defaults(command=_check)
+
+
+def _add_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        choices=["local", "executors"],
+        default="local",
+        help="where the engine runs: in this process (default), or inside the executors of Spark",
+    )
 
 
 def _add_cores(parser: argparse.ArgumentParser) -> None:
@@ -166,6 +196,8 @@ def _validate(asked: argparse.Namespace) -> int:
     if asked.result is not None and asked.query is None and len(workload.queries) > 1:
         names = ", ".join(workload.queries)
         raise ValueError(f"--result needs --query: which of {names} is it the answer to?")
+    if asked.result is not None and asked.engine != "local":
+        raise ValueError(f"--result is an answer already: --engine {asked.engine} has nothing to run")
     from penstock.spark import commands
 
     return commands.validate(
@@ -174,6 +206,22 @@ def _validate(asked: argparse.Namespace) -> int:
         file=asked.file,
         query=asked.query,
         result=asked.result,
+        engine=asked.engine,
+        cores=asked.cores,
+    )
+
+
+def _check(asked: argparse.Namespace) -> int:
+    for name in asked.workloads:
+        catalog.workload(name)
+    from penstock.spark import commands
+
+    return commands.check(
+        asked.workloads,
+        rows=asked.rows,
+        seeds=asked.seeds,
+        out=asked.out,
+        engine=asked.engine,
         cores=asked.cores,
     )
 

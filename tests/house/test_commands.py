@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ["demo", "test", "check", "wheel", "bench", "lint", "format", "lock", "clean"]
+COMMANDS = ["demo", "spark", "test", "check", "wheel", "bench", "lint", "format", "lock", "clean"]
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -78,10 +78,10 @@ def test_java_is_asked_for_only_where_spark_is_needed(bare_path: str) -> None:
     assert "Java" not in done.stderr
     recipes = {
         name: run("make", "--dry-run", name).stdout
-        for name in ("wheel", "lint", "demo", "test-spark", "test")
+        for name in ("wheel", "lint", "demo", "spark", "test-spark", "test")
     }
     asks = {name for name, recipe in recipes.items() if "java" in recipe}
-    assert asks == {"demo", "test-spark", "test"}
+    assert asks == {"demo", "spark", "test-spark", "test"}
 
 
 def test_old_versions_are_named(bare_path: str) -> None:

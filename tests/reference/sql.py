@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from reference.aggregates import Approximate
 from reference.engine import rows_of
+from reference.published import find_published
 from reference.types import Value
 
 Numbers = npt.NDArray[np.int64]
@@ -62,8 +62,8 @@ def tables(
 
 
 def published(path: str) -> Path:
-    """A published file, in the folder that `PENSTOCK_DATA` names; without it the test is skipped."""
-    folder = os.environ.get("PENSTOCK_DATA")
-    if folder is None or not Path(folder, path).is_file():
-        pytest.skip(f"PENSTOCK_DATA names no folder with {path}")
-    return Path(folder, path)
+    """A published file; where it is not at hand, the test is skipped."""
+    found = find_published(path)
+    if found is None:
+        pytest.skip(f"neither PENSTOCK_DATA nor shared/data beside the project has {path}")
+    return found

@@ -14,7 +14,9 @@ from pyspark.sql import SparkSession
 from penstock.cli import main
 from penstock.counting import read_count
 from penstock.spark import read_dataset
+from penstock.stream import Stream
 from penstock.workloads import catalog, cm, ysb
+from spark.spoiling import off_by_one
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,10 @@ def test_generate_says_what_it_made(
         (["validate", "ysb", "--data", "x", "--query", "q1"], "ysb has no query 'q1'"),
         (["validate", "ysb", "--data", "x", "--result", "nofile"], "nofile"),
         (["validate", "cm", "--data", "x", "--result", "y"], "--result needs --query"),
+        (
+            ["validate", "ysb", "--data", "x", "--result", "y", "--engine", "executors"],
+            "--result is an answer already: --engine executors has nothing to run",
+        ),
         (["validate", "ysb", "--file", "x"], "no published files of ysb, only of cm, sg, me, lrb"),
         (["validate", "cm", "--file", "nofile"], "nofile"),
     ],
@@ -149,6 +155,18 @@ def test_late_rows_are_waited_for(data: Path, capsys: pytest.CaptureFixture[str]
     assert "is a data set of ysb, not of sg" in capsys.readouterr().err
 
 
+def test_the_engine_in_the_executors(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*given: object, **options: object) -> None:
+        raise AssertionError("the engine ran here")
+
+    rows = answer(data).num_rows
+    monkeypatch.setattr(Stream, "run", refuse)
+    assert main(["data", "validate", "ysb", "--data", str(data), "--engine", "executors"]) == 0
+    assert f"ysb: validated: {rows:,} of {rows:,} rows equal" in capsys.readouterr().out
+
+
 def test_a_result_in_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right = answer(data)
     pq.write_table(right, tmp_path / "right.parquet")
@@ -157,6 +175,7 @@ def test_a_result_in_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     pq.write_table(right.slice(1), tmp_path / "wrong.parquet")
     with pa.ipc.new_stream(tmp_path / "wrong.arrows", right.schema) as stream:
         stream.write_table(pa.concat_tables([right, right.slice(0, 2)]))
+    pq.write_table(off_by_one(right), tmp_path / "off.parquet")
     (tmp_path / "text").write_text("no table at all")
 
     def validate(name: str) -> int:
@@ -173,6 +192,8 @@ def test_a_result_in_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     ]
     assert validate("wrong.arrows") == 1
     assert "extra: 2" in capsys.readouterr().out
+    assert validate("off.parquet") == 1
+    assert "different: 1" in capsys.readouterr().out
     assert validate("text") == 2
     assert "neither Parquet nor Arrow IPC" in capsys.readouterr().err
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from datetime import datetime
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +40,16 @@ def test_equal_answers_are_equal(spark: SparkSession) -> None:
     assert comparison.ok
     assert comparison.equal == 5
     assert comparison.report() == "validated: 5 of 5 rows equal"
+
+
+@pytest.mark.parametrize("cuts", [[0, 0, 2, 5], [0, 2, 2, 5], [0, 2, 5, 5], [0, 0, 0, 0, 1, 1, 1, 5, 5]])
+def test_a_chunk_without_rows_takes_none_away(spark: SparkSession, cuts: list[int]) -> None:
+    parts = [answer().slice(start, end - start) for start, end in pairwise(cuts)]
+    chunked = pa.Table.from_batches(
+        [part.to_batches()[0] if len(part) else pa.RecordBatch.from_pylist([], part.schema) for part in parts]
+    )
+    assert [len(chunk) for chunk in chunked.column("views").chunks] == [len(part) for part in parts]
+    assert as_frame(spark, chunked).count() == 5
 
 
 def test_neither_order_nor_the_unit_of_time_matters(spark: SparkSession) -> None:

@@ -45,7 +45,7 @@ def files_of(data: DataSet) -> list[Path]:
     return [data.path / "events" / file.name for file in data.manifest.tables["events"].files]
 
 
-@pytest.mark.parametrize("workload", ["nexmark", "ysb-strings", "cm"])
+@pytest.mark.parametrize("workload", catalog.CATALOG)
 def test_checksums_do_not_depend_on_partitions(spark: SparkSession, tmp_path: Path, workload: str) -> None:
     found = []
     for partitions in (1, 3, 16):

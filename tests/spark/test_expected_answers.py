@@ -12,6 +12,7 @@ from penstock.spark import Comparison, compare, expected
 from penstock.spark.comparison import as_frame
 from penstock.spark.validate import tolerance_of
 from penstock.workloads import catalog
+from spark.spoiling import off_by_one, with_a_row_twice, without_a_row
 
 SEED = 7
 # Rows and options: some windows of each kind, rows out of order, and times before 0 where there can be some.
@@ -91,27 +92,6 @@ def make(name: str) -> dict[str, pa.Table]:
         near_accidents = pc.is_in(pc.field("seg"), pa.array(LRB_SEGMENTS, pa.int32()))
         tables["reports"] = tables["reports"].filter(near_accidents & (pc.field("time") >= LRB_FROM))
     return tables
-
-
-def off_by_one(table: pa.Table) -> pa.Table:
-    """One more in the last column of numbers of a row in the middle."""
-    index = max(index for index, column in enumerate(table.schema) if is_number(column.type))
-    kind = table.schema.field(index).type
-    bump = [1 if row == len(table) // 2 else 0 for row in range(len(table))]
-    bumped = pc.add(table.column(index), pa.array(bump).cast(kind)).cast(kind)
-    return table.set_column(index, table.column_names[index], bumped)
-
-
-def is_number(kind: pa.DataType) -> bool:
-    return any(is_it(kind) for is_it in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
-
-
-def without_a_row(table: pa.Table) -> pa.Table:
-    return pa.concat_tables([table.slice(0, len(table) // 2), table.slice(len(table) // 2 + 1)])
-
-
-def with_a_row_twice(table: pa.Table) -> pa.Table:
-    return pa.concat_tables([table, table.slice(len(table) // 2, 1)])
 
 
 @pytest.mark.parametrize(("name", "query"), QUERIES)

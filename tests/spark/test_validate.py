@@ -1,5 +1,7 @@
 """Validating a workload: the engine is run over the data, or its answer is given."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -51,6 +53,38 @@ def test_a_result_can_be_given(spark: SparkSession) -> None:
     assert validate(spark, "ipq", frames, query="ipq1", result=result.slice(1))["ipq1"].missing == 1
     with pytest.raises(ValueError, match="several queries"):
         validate(spark, "ipq", frames, result=result)
+
+
+@pytest.mark.parametrize("query", ["ipq1", "ipq4"])
+def test_the_engine_in_the_executors(spark: SparkSession, query: str) -> None:
+    data = tables()
+    # Rows in any order: each partition puts its own in order, so none is late, whatever the delay.
+    frames = {table: as_frame(spark, rows).repartition(3) for table, rows in data.items()}
+    found = validate(spark, "ipq", frames, query=query, delay="1ms", engine="executors")[query]
+    assert found.ok, found.report()
+    assert found == validate(spark, "ipq", frames, query=query, delay="1h")[query]
+
+
+def test_a_wrong_answer_of_the_executors_is_caught(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = catalog.workload("ipq")
+    # The same columns, in windows that slide: twice as many of them.
+    wrong = replace(right.query("ipq1"), build=right.query("ipq2").build)
+    monkeypatch.setattr(catalog, "CATALOG", {"ipq": replace(right, queries={"ipq1": wrong})})
+    frames = {table: as_frame(spark, rows) for table, rows in tables().items()}
+    assert validate(spark, "ipq", frames, engine="executors")["ipq1"].extra > 0
+
+
+def test_the_executors_take_frames_only(spark: SparkSession) -> None:
+    data = tables(10)
+    frames = {table: as_frame(spark, rows) for table, rows in data.items()}
+    with pytest.raises(ValueError, match="there is a result"):
+        validate(spark, "ipq", frames, query="ipq1", result=data["logs"], engine="executors")
+    with pytest.raises(ValueError, match="leave batches out"):
+        validate(spark, "ipq", frames, batches=data, engine="executors")
+    with pytest.raises(ValueError, match='must be "local" or "executors", not \'spark\''):
+        validate(spark, "ipq", frames, engine="spark")  # type: ignore[arg-type]
 
 
 def test_other_seeds_have_other_campaigns(spark: SparkSession) -> None:

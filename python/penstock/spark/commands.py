@@ -1,9 +1,11 @@
-"""The commands `penstock data generate` and `penstock data validate`: what they do and what they print."""
+"""The commands `penstock data generate`, `validate` and `check`: what they do and what they print."""
 
+import contextlib
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -17,18 +19,22 @@ from penstock.counting import counted
 from penstock.durations import Duration
 from penstock.protocols import ArrowData
 from penstock.rendering import text_table
+from penstock.spark.check import Checked, check_dataset
 from penstock.spark.comparison import Comparison, as_frame
 from penstock.spark.dataset import read_dataset, write_dataset
 from penstock.spark.errors import spark_errors
 from penstock.spark.generate import plan_tables
 from penstock.spark.manifest import DataSetError
+from penstock.spark.samples import sample_options
 from penstock.spark.session import session
+from penstock.spark.validate import Place
 from penstock.spark.validate import validate as compare_answers
 from penstock.workloads import catalog, cm, lrb, me, sg
 
-__all__ = ["generate", "read_result", "validate"]
+__all__ = ["check", "generate", "read_result", "validate"]
 
 _FINE, _DIFFERENT = 0, 1
+_KINDS = ("equal", "missing", "extra", "different")
 # Who reads the published file of a workload, and the column with the time, in milliseconds or in seconds.
 _FILES: dict[str, tuple[Callable[[PathLike[str]], pa.Table], str, int]] = {
     "cm": (cm.read, "timestamp", 1),
@@ -102,6 +108,7 @@ def validate(
     file: Path | None = None,
     query: str | None = None,
     result: Path | None = None,
+    engine: Place = "local",
     cores: int = 2,
 ) -> int:
     """Check a data set and the answers over it, and print what was found.
@@ -112,6 +119,7 @@ def validate(
         file: A published file, instead of a data set.
         query: One query; None is all of the workload.
         result: A file with the answer to that query; None is to run the engine.
+        engine: Where the engine runs: in this process, or inside the executors.
         cores: How many tasks Spark runs side by side.
 
     Returns:
@@ -119,7 +127,8 @@ def validate(
 
     Raises:
         FileNotFoundError: There is no data set or file.
-        ValueError: The data set is of another workload, or there are no published files of this one.
+        ValueError: The data set is of another workload, there are no published files of this one, or there is
+            a result and yet an engine to be run in the executors.
 
     Example:
         >>> import tempfile
@@ -139,8 +148,7 @@ def validate(
     try:
         rows = _read_file(workload, file) if file is not None else _read_data(workload, data)
     except DataSetError as error:
-        for problem in error.problems:
-            print(f"DAMAGED: {problem}")
+        _print_damage(error)
         return _DIFFERENT
     spark = _session(cores)
     with spark_errors():
@@ -152,10 +160,86 @@ def validate(
             seed=rows.seed,
             result=answer,
             delay=rows.delay,
-            batches=rows.batches,
+            batches=rows.batches if engine == "local" else None,
+            engine=engine,
         )
     _print_comparisons(found)
     return _FINE if all(comparison.ok for comparison in found.values()) else _DIFFERENT
+
+
+def check(
+    workloads: Sequence[str] = (),
+    *,
+    rows: int = 1_000_000,
+    seeds: Sequence[int] = (7, 11),
+    out: Path | None = None,
+    engine: Place = "local",
+    cores: int = 2,
+) -> int:
+    """Generate data sets, check them and all answers over them, and print what was found.
+
+    They are generated with the options of `penstock.spark.samples`.
+
+    Args:
+        workloads: The workloads; none is for all of them.
+        rows: The rows of each data set, in all of its tables together.
+        seeds: The seeds: there is a data set for each workload and each seed.
+        out: A folder to keep the data sets in; None is not to keep them.
+        engine: Where the engine runs: in this process, or inside the executors.
+        cores: How many tasks Spark runs side by side.
+
+    Returns:
+        The exit code: 0 when all is as it should be, 1 when not.
+
+    Raises:
+        FileExistsError: There is a data set at its place in `out` already.
+        SparkJobError: Spark failed, or a generator or an engine in one of its executors.
+        ValueError: An unknown workload, or a number out of bounds.
+
+    Example:
+        >>> from penstock.spark.commands import check
+        >>> check(["me"], rows=1_000, seeds=[7])
+        me, seed 7, me1, ... s: validated: ... rows equal
+        workload  seed  query  rows in  result rows  equal  missing  extra  different  seconds
+        --------  ----  -----  -------  -----------  -----  -------  -----  ---------  -------
+        me           7  me1       1000 ...
+        data sets: 1, damaged: 0; answers: 1, wrong: 0; ... s
+        0
+    """
+    asked = [
+        (name, seed) for name in dict.fromkeys(workloads or catalog.CATALOG) for seed in dict.fromkeys(seeds)
+    ]
+    # Mistakes should wait neither for Spark to start nor for the data sets before theirs.
+    for name, seed in asked:
+        plan_tables(name, rows, seed, 1, sample_options(name, rows))
+        if out is not None and _place(out, name, seed).exists():
+            raise FileExistsError(f"{_place(out, name, seed)} exists already")
+    spark = _session(cores)
+    begin = time.perf_counter()
+    found: list[Checked] = []
+    damaged = 0
+    for name, seed in asked:
+        with _folder(out) as folder:
+            with counted(f"{name}, seed {seed}") as progress:
+                place, options = _place(folder, name, seed), sample_options(name, rows)
+                data = write_dataset(spark, name, place, rows, seed, None, progress, **options)
+            try:
+                for checked in check_dataset(spark, data, engine):
+                    found.append(checked)
+                    report = checked.comparison.report()
+                    print(
+                        f"{name}, seed {seed}, {checked.query}, {checked.seconds:.1f} s: {report}", flush=True
+                    )
+            except DataSetError as error:
+                damaged += 1
+                _print_damage(error)
+    wrong = sum(not checked.comparison.ok for checked in found)
+    print(_checked_table(found))
+    print(
+        f"data sets: {len(asked)}, damaged: {damaged}; answers: {len(found)}, wrong: {wrong}; "
+        f"{time.perf_counter() - begin:.0f} s"
+    )
+    return _DIFFERENT if wrong or damaged else _FINE
 
 
 def read_result(path: Path) -> pa.Table:
@@ -242,19 +326,46 @@ def _disorder(times: pa.ChunkedArray) -> int:
     return int((np.maximum.accumulate(numbers) - numbers).max()) if len(numbers) else 0
 
 
-def _print_comparisons(found: Mapping[str, Comparison]) -> None:
+@contextlib.contextmanager
+def _folder(out: Path | None) -> Iterator[Path]:
+    """The folder that data sets are kept in, or one that is gone afterwards."""
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        yield out
+        return
+    with tempfile.TemporaryDirectory(prefix="penstock-check-") as folder:
+        yield Path(folder)
+
+
+def _place(folder: Path, workload: str, seed: int) -> Path:
+    return folder / f"{workload}-{seed}"
+
+
+def _checked_table(found: Sequence[Checked]) -> str:
+    names = ["workload", "seed", "query", "rows in", "result rows", *_KINDS, "seconds"]
     rows = [
         [
-            name,
-            each.equal + each.missing + each.extra + each.different,
-            each.equal,
-            each.missing,
-            each.extra,
-            each.different,
+            each.workload,
+            each.seed,
+            each.query,
+            each.rows_in,
+            each.comparison.rows,
+            *(getattr(each.comparison, kind) for kind in _KINDS),
+            round(each.seconds, 1),
         ]
-        for name, each in found.items()
+        for each in found
     ]
-    print(text_table(["query", "rows", "equal", "missing", "extra", "different"], rows))
+    return text_table(names, rows)
+
+
+def _print_damage(error: DataSetError) -> None:
+    for problem in error.problems:
+        print(f"DAMAGED: {problem}", flush=True)
+
+
+def _print_comparisons(found: Mapping[str, Comparison]) -> None:
+    rows = [[name, each.rows, *(getattr(each, kind) for kind in _KINDS)] for name, each in found.items()]
+    print(text_table(["query", "rows", *_KINDS], rows))
     for name, each in found.items():
         print(f"{name}: {each.report()}")
     sys.stdout.flush()

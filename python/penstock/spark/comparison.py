@@ -40,6 +40,16 @@ class Comparison:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     @property
+    def rows(self) -> int:
+        """How many rows there are on either side; two with the same key count once.
+
+        Example:
+            >>> Comparison(equal=3, missing=2, extra=0, different=1).rows
+            6
+        """
+        return self.equal + self.missing + self.extra + self.different
+
+    @property
     def ok(self) -> bool:
         """Whether the two sides are the same.
 
@@ -63,9 +73,8 @@ class Comparison:
               missing: 1
                 campaign_id=7 views=4
         """
-        total = self.equal + self.missing + self.extra + self.different
         verdict = "validated" if self.ok else "NOT EQUAL"
-        lines = [f"{verdict}: {self.equal:,} of {total:,} rows equal"]
+        lines = [f"{verdict}: {self.equal:,} of {self.rows:,} rows equal"]
         for kind in ("missing", "extra", "different"):
             count = getattr(self, kind)
             if count:
@@ -182,7 +191,9 @@ def as_frame(spark: SparkSession, data: object) -> DataFrame:
     """
     if isinstance(data, DataFrame):
         return data
-    table = pa.table(data)
+    # PySpark deals chunks out to partitions, and where the first one of a partition has no rows it loses the
+    # others.
+    table = pa.table(data).combine_chunks()
     for index, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
             exact = table.column(index).cast(pa.timestamp("us", column.type.tz))

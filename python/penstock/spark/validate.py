@@ -1,6 +1,7 @@
 """Sets the engine's answers to a workload's queries against those that Spark computes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -9,9 +10,15 @@ from penstock.durations import Duration
 from penstock.protocols import ArrowData
 from penstock.spark.comparison import Comparison, compare
 from penstock.spark.expected import expected
+from penstock.spark.run import run
 from penstock.workloads import catalog
 
-__all__ = ["tolerance_of", "validate"]
+__all__ = ["Place", "tolerance_of", "validate"]
+
+Place: TypeAlias = Literal["local", "executors"]
+"""Where the engine runs: in this process, or inside the executors of Spark."""
+
+_T = TypeVar("_T")
 
 # Sums of floats: each of n additions may be off by one part in 2^53, which for a million is 1e-10 at worst.
 # Everything else is made of whole numbers, and compared exactly.
@@ -29,6 +36,7 @@ def validate(
     result: object | None = None,
     delay: Duration | None = None,
     batches: Mapping[str, ArrowData] | None = None,
+    engine: Place = "local",
 ) -> dict[str, Comparison]:
     """Compare the engine's answers with Spark's, for all queries of a workload or for one.
 
@@ -41,17 +49,21 @@ def validate(
         result: What the engine gave as its answer: a DataFrame or anything that speaks Arrow. By default the
             query is run here.
         delay: By how much rows may come out of order, if by more than the query usually waits for. Spark
-            counts rows that the engine drops as late.
+            counts rows that the engine drops as late. In the executors rows are put in the order of their
+            time first, and none is late.
         batches: The data by table once more, for the engine: Arrow data that can be read several times, with
             the rows in the order in which they come. By default the frames are read back, in the order of
             their partitions.
+        engine: Where the engine runs: "local" is in this process, "executors" is by `penstock.spark.run`
+            inside the executors, over the frames.
 
     Returns:
         A comparison for each query.
 
     Raises:
         ValueError: There is no such workload or query, a table is missing, or there is a result but no query
-            to go with it.
+            to go with it. The executors read the frames: they take no batches, and run nothing if there is a
+            result.
 
     Example:
         >>> from penstock.spark import generate, session, validate
@@ -63,15 +75,19 @@ def validate(
     known = catalog.workload(workload)
     if query is None and result is not None and len(known.queries) > 1:
         raise ValueError(f"{workload} has several queries: name the one of the result")
+    _check_engine(engine, result, batches)
     chosen = known.queries if query is None else {query: known.query(query)}
     rows = _Rows(known, frames, batches or {})
     comparisons = {}
     for name, each in chosen.items():
         answer = expected(spark, workload, name, frames, seed)
-        if result is None:
-            found: object = each.build(seed, delay).run(rows.of(each.tables))
-        else:
-            found = result
+        found = result
+        if found is None:
+            plan = each.build(seed, delay)
+            if engine == "local":
+                found = plan.run(_given(each.tables, rows.of))
+            else:
+                found = run(plan, _given(each.tables, frames.__getitem__))
         comparisons[name] = compare(answer, found, each.keys, tolerance=tolerance_of(name))
     return comparisons
 
@@ -92,6 +108,23 @@ def tolerance_of(query: str) -> float:
     return _TOLERANCE if query in _ROUNDED else 0.0
 
 
+def _check_engine(engine: str, result: object | None, batches: Mapping[str, ArrowData] | None) -> None:
+    if engine not in get_args(Place):
+        raise ValueError(f'engine must be "local" or "executors", not {engine!r}')
+    if engine == "local":
+        return
+    if result is not None:
+        raise ValueError('there is a result: engine="executors" has nothing to run, leave one of them out')
+    if batches is not None:
+        raise ValueError('engine="executors" reads the frames: leave batches out')
+
+
+def _given(tables: Sequence[str], rows: Callable[[str], _T]) -> _T | dict[str, _T]:
+    """What a plan over these tables takes: streams have names only where there are several."""
+    found = {table: rows(table) for table in tables}
+    return found if len(found) > 1 else found[tables[0]]
+
+
 class _Rows:
     """The rows of each table for the engine; frames are read back once, however many queries there are."""
 
@@ -105,13 +138,7 @@ class _Rows:
         self._frames = frames
         self._batches = dict(batches)
 
-    def of(self, tables: tuple[str, ...]) -> ArrowData | Mapping[str, ArrowData]:
-        """What a plan over these tables takes: streams have names only where there are several."""
-        if len(tables) == 1:
-            return self._of(tables[0])
-        return {table: self._of(table) for table in tables}
-
-    def _of(self, table: str) -> ArrowData:
+    def of(self, table: str) -> ArrowData:
         if table not in self._batches:
             # Spark keeps times in microseconds; those of the workload are coarser, so this is exact.
             schema = pa.schema(self._workload.generator(table)(0).schema)

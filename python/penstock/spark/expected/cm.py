@@ -1,8 +1,6 @@
 """CM: what tasks ask for of the processors, in sliding windows of a minute, every second."""
 
-from collections.abc import Mapping
-
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.spark.expected.exact import as_units, from_units
@@ -14,44 +12,38 @@ _SIZE, _SLIDE = 60 * SECOND, SECOND
 _FAIL = 3
 
 
-def cm1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The sum of `cpu` per category, over the table "events".
+def cm1(events: DataFrame) -> DataFrame:
+    """The sum of `cpu` per category.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        events: What happened to tasks.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> cm1(spark, {"events": generate(spark, "cm", rows=100)}, seed=7).columns
+        >>> cm1(generate(session(), "cm", rows=100)).columns
         ['window_start', 'window_end', 'category', 'total_cpu']
     """
-    return _total_cpu(frames["events"], "category")
+    return _total_cpu(events, "category")
 
 
-def cm2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The sum of `cpu` of the tasks that failed per job, over the table "events".
+def cm2(events: DataFrame) -> DataFrame:
+    """The sum of `cpu` of the tasks that failed per job.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        events: What happened to tasks.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> cm2(spark, {"events": generate(spark, "cm", rows=100)}, seed=7).columns
+        >>> cm2(generate(session(), "cm", rows=100)).columns
         ['window_start', 'window_end', 'job', 'total_cpu']
     """
-    return _total_cpu(frames["events"].where(F.col("event_type") == _FAIL), "job")
+    return _total_cpu(events.where(F.col("event_type") == _FAIL), "job")
 
 
 def _total_cpu(events: DataFrame, key: str) -> DataFrame:

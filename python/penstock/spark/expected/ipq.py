@@ -1,8 +1,6 @@
 """IPQ: ad revenue, and logs to join it with, in windows of a second."""
 
-from collections.abc import Mapping
-
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.spark.expected.windows import SECOND, epoch_micros, floor_to, sliding_sums, with_bounds
@@ -13,99 +11,89 @@ _WINDOW = SECOND
 _SLIDE = SECOND // 2
 
 
-def ipq1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The sum of the revenue per key, over the table "revenue".
+def ipq1(revenue: DataFrame) -> DataFrame:
+    """The sum of the revenue per key.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        revenue: The ad revenue.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> ipq1(spark, {"revenue": generate(spark, "ipq", rows=100, table="revenue")}, seed=7).columns
+        >>> ipq1(generate(session(), "ipq", rows=100, table="revenue")).columns
         ['window_start', 'window_end', 'key', 'total_revenue']
     """
     return (
-        _tumbling(frames["revenue"])
+        _tumbling(revenue)
         .groupBy("start", "key")
         .agg(F.sum("revenue").alias("total_revenue"))
         .select(*with_bounds(F.col("start"), _WINDOW), "key", "total_revenue")
     )
 
 
-def ipq2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The sum of the revenue per key every half second, over the table "revenue".
+def ipq2(revenue: DataFrame) -> DataFrame:
+    """The sum of the revenue per key every half second.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        revenue: The ad revenue.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> ipq2(spark, {"revenue": generate(spark, "ipq", rows=100, table="revenue")}, seed=7).columns
+        >>> ipq2(generate(session(), "ipq", rows=100, table="revenue")).columns
         ['window_start', 'window_end', 'key', 'total_revenue']
     """
-    rows = frames["revenue"].select(epoch_micros(F.col("timestamp")).alias("at"), "key", "revenue")
+    rows = revenue.select(epoch_micros(F.col("timestamp")).alias("at"), "key", "revenue")
     sums = sliding_sums(rows, time=F.col("at"), size=_WINDOW, slide=_SLIDE, keys=["key"], values=["revenue"])
     return sums.select(*with_bounds(F.col("start"), _WINDOW), "key", F.col("revenue").alias("total_revenue"))
 
 
-def ipq3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The number of rows per value of the other key, over the table "revenue".
+def ipq3(revenue: DataFrame) -> DataFrame:
+    """The number of rows per value of the other key.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        revenue: The ad revenue.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> ipq3(spark, {"revenue": generate(spark, "ipq", rows=100, table="revenue")}, seed=7).columns
+        >>> ipq3(generate(session(), "ipq", rows=100, table="revenue")).columns
         ['window_start', 'window_end', 'other_key', 'events']
     """
     return (
-        _tumbling(frames["revenue"])
+        _tumbling(revenue)
         .groupBy("start", "other_key")
         .agg(F.count("*").alias("events"))
         .select(*with_bounds(F.col("start"), _WINDOW), "other_key", "events")
     )
 
 
-def ipq4(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """How many pairs of the same key the tables "revenue" and "logs" have in a window.
+def ipq4(revenue: DataFrame, logs: DataFrame) -> DataFrame:
+    """How many pairs of the same key the two tables have in a window.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        revenue: The ad revenue.
+        logs: The logs.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
         >>> tables = {name: generate(spark, "ipq", rows=50, table=name) for name in ("revenue", "logs")}
-        >>> ipq4(spark, tables, seed=7).columns
+        >>> ipq4(**tables).columns
         ['window_start', 'window_end', 'key', 'pairs']
     """
     # Each row of one meets each of the other, so the pairs of a key are the product of its counts.
-    left = _tumbling(frames["revenue"]).groupBy("start", "key").agg(F.count("*").alias("revenues"))
-    right = _tumbling(frames["logs"]).groupBy("start", "key").agg(F.count("*").alias("logs"))
+    left = _tumbling(revenue).groupBy("start", "key").agg(F.count("*").alias("revenues"))
+    right = _tumbling(logs).groupBy("start", "key").agg(F.count("*").alias("logs"))
     return left.join(right, on=["start", "key"], how="inner").select(
         *with_bounds(F.col("start"), _WINDOW), "key", (F.col("revenues") * F.col("logs")).alias("pairs")
     )

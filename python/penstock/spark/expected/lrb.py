@@ -1,8 +1,6 @@
 """LRB: tolls and accidents, and the two queries of LightSaber's set. Times are in whole seconds."""
 
-from collections.abc import Mapping
-
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from penstock.spark.expected.windows import (
@@ -10,7 +8,6 @@ from penstock.spark.expected.windows import (
     floor_to,
     running_sums,
     sliding_starts,
-    sliding_steps,
     sliding_sums,
 )
 
@@ -28,24 +25,21 @@ _FREE_VEHICLES = 50
 _SEGMENT = ["xway", "dir", "seg"]
 
 
-def lrb(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The toll of each segment and minute with vehicles, over the table "reports".
+def lrb(reports: DataFrame) -> DataFrame:
+    """The toll of each segment and minute with vehicles.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        reports: What cars report.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> lrb(spark, {"reports": generate(spark, "lrb", rows=100)}, seed=7).columns[2:]
+        >>> lrb(generate(session(), "lrb", rows=100)).columns[2:]
         ['xway', 'dir', 'seg', 'lav', 'vehicles', 'accident', 'toll']
     """
-    reports = _position_reports(frames["reports"])
+    reports = _position_reports(reports)
     place = ["minute", *_SEGMENT]
     tolls = _vehicles(reports).join(_lav(reports), on=place, how="inner")
     waived = _live_accidents(reports).withColumn("accident", F.lit(True))
@@ -70,25 +64,22 @@ def lrb(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Data
     )
 
 
-def lrb1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The segments whose mean speed in 300 seconds is below 40, every second, over the table "reports".
+def lrb1(reports: DataFrame) -> DataFrame:
+    """The segments whose mean speed in 300 seconds is below 40, every second.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        reports: What cars report.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> lrb1(spark, {"reports": generate(spark, "lrb", rows=100)}, seed=7).columns
+        >>> lrb1(generate(session(), "lrb", rows=100)).columns
         ['window_start', 'window_end', 'xway', 'dir', 'seg', 'mean_speed']
     """
     size = 300
-    reports = _position_reports(frames["reports"]).select("time", *_SEGMENT, F.col("speed").cast("bigint"))
+    reports = _position_reports(reports).select("time", *_SEGMENT, F.col("speed").cast("bigint"))
     sums = sliding_sums(reports, time=F.col("time"), size=size, slide=1, keys=_SEGMENT, values=["speed"])
     # In whole numbers: a mean of 40 is not below it, however it is rounded.
     return sums.where(F.col("speed") < _SLOW * F.col("n")).select(
@@ -96,29 +87,30 @@ def lrb1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> Dat
     )
 
 
-def lrb2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """How many vehicles were in each segment in 30 seconds, every second, over the table "reports".
+def lrb2(reports: DataFrame) -> DataFrame:
+    """How many vehicles were in each segment in 30 seconds, every second.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        reports: What cars report.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> lrb2(spark, {"reports": generate(spark, "lrb", rows=100)}, seed=7).columns
+        >>> lrb2(generate(session(), "lrb", rows=100)).columns
         ['window_start', 'window_end', 'xway', 'dir', 'seg', 'vehicles']
     """
     size = 30
-    reports = _position_reports(frames["reports"]).select("time", "vid", *_SEGMENT)
-    present = sliding_steps(reports, time=F.col("time"), size=size, slide=1, keys=["vid", *_SEGMENT])
-    # In all windows that have a vehicle it counts as one, whatever the count of its reports.
+    time = F.col("time")
+    later = F.lead(time).over(Window.partitionBy("vid", *_SEGMENT).orderBy(time))
+    # A report puts its vehicle into the windows that begin in `(time - size, time]`, but for those that the
+    # next one puts it into as well: there it counts as one.
+    present = _position_reports(reports).select(
+        (time - size + 1).alias("start"), F.least(time, later - size).alias("last"), *_SEGMENT
+    )
     come = present.select("start", *_SEGMENT, F.lit(1).alias("n"))
-    go = present.select(F.col("end").alias("start"), *_SEGMENT, F.lit(-1).alias("n"))
+    go = present.select((F.col("last") + 1).alias("start"), *_SEGMENT, F.lit(-1).alias("n"))
     counts = running_sums(come.unionByName(go), keys=_SEGMENT, values=["n"]).where(F.col("n") > 0)
     return each_start(counts, 1).select(*_bounds("start", size), *_SEGMENT, F.col("n").alias("vehicles"))
 

@@ -1,8 +1,6 @@
 """NEXMark: the queries of the Flink suite that the engine has."""
 
-from collections.abc import Mapping
-
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from penstock.spark.expected.windows import (
@@ -22,116 +20,99 @@ _PAUSE = 10 * SECOND
 _AT = "at"
 
 
-def q0(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q0(bid: DataFrame) -> DataFrame:
     """The bids as they are.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        bid: The bids.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> q0(spark, {"bid": generate(spark, "nexmark", rows=100, table="bid")}, seed=7).count()
+        >>> q0(generate(session(), "nexmark", rows=100, table="bid")).count()
         100
     """
-    return frames["bid"].select("auction", "bidder", "price", "date_time", "extra")
+    return bid.select("auction", "bidder", "price", "date_time", "extra")
 
 
-def q1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q1(bid: DataFrame) -> DataFrame:
     """The bids, with prices in euros: 0.908 to the dollar.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        bid: The bids.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> q1(spark, {"bid": generate(spark, "nexmark", rows=100, table="bid")}, seed=7).dtypes[2]
+        >>> q1(generate(session(), "nexmark", rows=100, table="bid")).dtypes[2]
         ('price', 'decimal(23,3)')
     """
     euros = F.col("price").cast("decimal(19, 0)") * F.lit("0.908").cast("decimal(3, 3)")
-    return frames["bid"].select(
-        "auction", "bidder", euros.cast("decimal(23, 3)").alias("price"), "date_time", "extra"
-    )
+    return bid.select("auction", "bidder", euros.cast("decimal(23, 3)").alias("price"), "date_time", "extra")
 
 
-def q2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q2(bid: DataFrame) -> DataFrame:
     """The bids on every 123rd auction.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        bid: The bids.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> q2(spark, {"bid": generate(spark, "nexmark", rows=100, table="bid")}, seed=7).columns
+        >>> q2(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['auction', 'price']
     """
-    return frames["bid"].where(F.col("auction") % 123 == 0).select("auction", "price")
+    return bid.where(F.col("auction") % 123 == 0).select("auction", "price")
 
 
-def q3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q3(auction: DataFrame, person: DataFrame) -> DataFrame:
     """Auctions of category 10, with their sellers in three states, who joined in the same ten seconds.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        auction: The auctions.
+        person: The persons.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
         >>> tables = {name: generate(spark, "nexmark", rows=50, table=name) for name in ("person", "auction")}
-        >>> q3(spark, tables, seed=7).columns
+        >>> q3(**tables).columns
         ['window_start', 'window_end', 'name', 'city', 'state', 'id']
     """
-    sellers = (
-        frames["person"]
-        .where(F.col("state").isin("OR", "ID", "CA"))
-        .select(_tumbling(), F.col("id").alias("seller"), "name", "city", "state")
+    sellers = person.where(F.col("state").isin("OR", "ID", "CA")).select(
+        _tumbling(), F.col("id").alias("seller"), "name", "city", "state"
     )
-    auctions = frames["auction"].where(F.col("category") == 10).select(_tumbling(), "seller", "id")
+    auctions = auction.where(F.col("category") == 10).select(_tumbling(), "seller", "id")
     return auctions.join(sellers, on=["start", "seller"], how="inner").select(
         *with_bounds(F.col("start"), _WINDOW), "name", "city", "state", "id"
     )
 
 
-def q5(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q5(bid: DataFrame) -> DataFrame:
     """The auctions with the most bids in ten seconds, every two seconds; all that tie.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        bid: The bids.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> q5(spark, {"bid": generate(spark, "nexmark", rows=100, table="bid")}, seed=7).columns
+        >>> q5(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['window_start', 'window_end', 'auction', 'num']
     """
-    bids = frames["bid"].select(epoch_micros(F.col("date_time")).alias(_AT), "auction")
+    bids = bid.select(epoch_micros(F.col("date_time")).alias(_AT), "auction")
     counts = sliding_sums(bids, time=F.col(_AT), size=_WINDOW, slide=_HOT_SLIDE, keys=["auction"])
     most = F.max("n").over(Window.partitionBy("start"))
     return (
@@ -141,73 +122,66 @@ def q5(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataF
     )
 
 
-def q7(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q7(bid: DataFrame) -> DataFrame:
     """The bids with the highest price of each ten seconds; all that tie.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        bid: The bids.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> q7(spark, {"bid": generate(spark, "nexmark", rows=100, table="bid")}, seed=7).columns
+        >>> q7(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['window_start', 'window_end', 'auction', 'price', 'bidder', 'date_time', 'extra']
     """
-    bids = frames["bid"].select(_tumbling(), "auction", "price", "bidder", "date_time", "extra")
+    bids = bid.select(_tumbling(), "auction", "price", "bidder", "date_time", "extra")
     highest = bids.groupBy("start").agg(F.max("price").alias("price"))
     return bids.join(highest, on=["start", "price"], how="left_semi").select(
         *with_bounds(F.col("start"), _WINDOW), "auction", "price", "bidder", "date_time", "extra"
     )
 
 
-def q8(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q8(auction: DataFrame, person: DataFrame) -> DataFrame:
     """The persons who opened an auction in the ten seconds in which they joined.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        auction: The auctions.
+        person: The persons.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
         >>> spark = session()
         >>> tables = {name: generate(spark, "nexmark", rows=50, table=name) for name in ("person", "auction")}
-        >>> q8(spark, tables, seed=7).columns
+        >>> q8(**tables).columns
         ['window_start', 'window_end', 'id', 'name']
     """
-    persons = frames["person"].select(_tumbling(), "id", "name").distinct()
-    sellers = frames["auction"].select(_tumbling(), F.col("seller").alias("id"))
+    persons = person.select(_tumbling(), "id", "name").distinct()
+    sellers = auction.select(_tumbling(), F.col("seller").alias("id"))
     return persons.join(sellers, on=["start", "id"], how="left_semi").select(
         *with_bounds(F.col("start"), _WINDOW), "id", "name"
     )
 
 
-def q11(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
+def q11(bid: DataFrame) -> DataFrame:
     """The bids of each person, until a pause of ten seconds or more.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        bid: The bids.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> q11(spark, {"bid": generate(spark, "nexmark", rows=100, table="bid")}, seed=7).columns
+        >>> q11(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['window_start', 'window_end', 'bidder', 'bid_count']
     """
-    bids = frames["bid"].select(epoch_micros(F.col("date_time")).alias(_AT), "bidder")
+    bids = bid.select(epoch_micros(F.col("date_time")).alias(_AT), "bidder")
     in_order = Window.partitionBy("bidder").orderBy(_AT)
     is_first = F.col(_AT) - F.lag(_AT).over(in_order) >= _PAUSE
     numbered = bids.withColumn("is_first", F.coalesce(is_first, F.lit(False)).cast("bigint"))

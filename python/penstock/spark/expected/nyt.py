@@ -1,8 +1,6 @@
 """NYT: trips and mean distance per pick-up cell in tumbling windows of two seconds."""
 
-from collections.abc import Mapping
-
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.spark.expected.windows import SECOND, epoch_micros, floor_to, with_bounds
@@ -18,24 +16,21 @@ _METRES_SOUTH = 111_194.93
 _METRES_EAST = 83_312.3009533086
 
 
-def nyt(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The answer over the table "trips". The time of a trip is its end.
+def nyt(trips: DataFrame) -> DataFrame:
+    """Trips that start and end inside the grid. The time of a trip is its end.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        trips: The trips.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> nyt(spark, {"trips": generate(spark, "nyt", rows=100)}, seed=7).columns
+        >>> nyt(generate(session(), "nyt", rows=100)).columns
         ['window_start', 'window_end', 'pickup_cell', 'trips', 'mean_distance']
     """
-    trips = frames["trips"].select(
+    trips = trips.select(
         epoch_micros(F.col("dropoff_datetime")).alias("at"),
         F.col("vendor_id"),
         F.col("trip_distance"),

@@ -1,8 +1,8 @@
 """SG: mean readings of plugs, every second, in sliding windows of an hour and of 128 seconds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.spark.expected.exact import as_units, from_units
@@ -19,67 +19,58 @@ _PLUG = ["plug", "household", "house"]
 _UNITS, _COUNT = "decimal(27, 0)", "decimal(10, 0)"
 
 
-def sg1(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The mean of all values of an hour, over the table "readings".
+def sg1(readings: DataFrame) -> DataFrame:
+    """The mean of all values of an hour.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        readings: What was read.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> sg1(spark, {"readings": generate(spark, "sg", rows=100)}, seed=7).columns
+        >>> sg1(generate(session(), "sg", rows=100)).columns
         ['window_start', 'window_end', 'mean_value']
     """
-    sums = _sums(frames["readings"], _HOUR, [])
+    sums = _sums(readings, _HOUR, [])
     return sums.select(*with_bounds(F.col("start"), _HOUR), _mean())
 
 
-def sg2(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The mean of the values of each plug in 128 seconds, over the table "readings".
+def sg2(readings: DataFrame) -> DataFrame:
+    """The mean of the values of each plug in 128 seconds.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        readings: What was read.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> sg2(spark, {"readings": generate(spark, "sg", rows=100)}, seed=7).columns
+        >>> sg2(generate(session(), "sg", rows=100)).columns
         ['window_start', 'window_end', 'plug', 'household', 'house', 'mean_value']
     """
-    sums = _sums(frames["readings"], _SHORT, _PLUG)
+    sums = _sums(readings, _SHORT, _PLUG)
     return sums.select(*with_bounds(F.col("start"), _SHORT), *_PLUG, _mean())
 
 
-def sg3(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The rows of SG2 whose mean is above that of the hour that ends with it, over the table "readings".
+def sg3(readings: DataFrame) -> DataFrame:
+    """The rows of SG2 whose mean is above that of the hour that ends with it.
 
     Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
+        readings: What was read.
 
     Returns:
-        The answer, with the columns of the query.
+        The answer.
 
     Example:
         >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> sg3(spark, {"readings": generate(spark, "sg", rows=100)}, seed=7).columns
+        >>> sg3(generate(session(), "sg", rows=100)).columns
         ['window_start', 'window_end', 'plug', 'household', 'house', 'mean_value']
     """
-    plugs = _sums(frames["readings"], _SHORT, _PLUG).withColumn("end", F.col("start") + _SHORT)
-    all_plugs = _sums(frames["readings"], _HOUR, []).select(
+    plugs = _sums(readings, _SHORT, _PLUG).withColumn("end", F.col("start") + _SHORT)
+    all_plugs = _sums(readings, _HOUR, []).select(
         (F.col("start") + _HOUR).alias("end"),
         F.col("n").cast(_COUNT).alias("all_n"),
         F.col("value").cast(_UNITS).alias("all_value"),

@@ -1,59 +1,16 @@
 """YSB: views per campaign in tumbling windows of ten seconds, with numbers or with strings."""
 
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.spark.comparison import as_frame
 from penstock.spark.expected.windows import SECOND, epoch_micros, floor_to, with_bounds
-from penstock.workloads import ysb
 
-__all__ = ["expected_ysb", "numbers", "strings"]
+__all__ = ["expected_ysb"]
 
 _WINDOW = 10 * SECOND
 # What a view is called in each type that the column has.
 _VIEWS = {"bigint": 0, "string": "view"}
-
-
-def numbers(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The answer for ids that are numbers, over the table "events".
-
-    Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
-
-    Returns:
-        The answer, with the columns of the query.
-
-    Example:
-        >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> numbers(spark, {"events": generate(spark, "ysb", rows=100)}, seed=7).dtypes[2:]
-        [('campaign_id', 'bigint'), ('views', 'bigint')]
-    """
-    return expected_ysb(spark, frames["events"], ysb.campaigns(seed))
-
-
-def strings(spark: SparkSession, frames: Mapping[str, DataFrame], seed: int) -> DataFrame:
-    """The answer for ids that are strings, over the table "events".
-
-    Args:
-        spark: The session.
-        frames: The tables of the workload.
-        seed: The seed of the data set.
-
-    Returns:
-        The answer, with the columns of the query.
-
-    Example:
-        >>> from penstock.spark import generate, session
-        >>> spark = session()
-        >>> strings(spark, {"events": generate(spark, "ysb-strings", rows=100)}, seed=7).dtypes[2:]
-        [('campaign_id', 'string'), ('views', 'bigint')]
-    """
-    return expected_ysb(spark, frames["events"], ysb.campaigns(seed, strings=True))
 
 
 def expected_ysb(spark: SparkSession, df: DataFrame, campaigns: object) -> DataFrame:
