@@ -16,7 +16,8 @@ from penstock.spark.errors import spark_errors
 from penstock.spark.types import in_spark_types
 from penstock.spark.validate import tolerance_of
 from penstock.workloads.catalog import workload
-from reference.stateful import SCHEMA, VIEWS, table_of
+from reference.stateful import PLANS, SCHEMA, VIEWS, table_of
+from reference.stateful import rows_of as rows_in_any_order
 
 ROWS = 20_000
 QUERIES = [
@@ -52,6 +53,53 @@ def test_the_answer_is_that_of_one_machine(
     comparison = compare(as_frame(spark, expected), found, asked.keys, tolerance=tolerance_of(query))
     assert comparison.ok, comparison.report()
     assert comparison.equal > 0
+
+
+@pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
+@pytest.mark.parametrize("name", ["tumbling", "no key", "session", "union", "window of windows"])
+def test_which_rows_are_late_is_told_by_their_order(spark: SparkSession, name: str) -> None:
+    plan = PLANS[name]
+    # Far out of order, and with the largest times in the middle of all.
+    rows: list[tuple[int, str | None, int]] = [
+        ((number * 7_919) % 131 + 2 * (number % 97), "abcde"[number % 5], number % 9) for number in range(400)
+    ]
+    expected = plan.run(table_of(rows))
+    assert expected.rows_late > 10
+    numbered = table_of(rows).append_column("number", pa.array(range(len(rows))))
+    frame = as_frame(spark, numbered).repartition(3)
+    for partitions in (1, 3):
+        found = run(plan, frame, order_by="number", partitions=partitions).toArrow()
+        assert sorted(map(repr, found.to_pylist())) == rows_in_any_order(expected)
+    everything = sum(row.n for row in run(plan, frame).collect())
+    assert everything > sum(row["n"] for row in expected.to_pylist())
+
+
+def test_watermarks_that_a_time_cannot_say(spark: SparkSession) -> None:
+    schema = {"at": "uint8", "number": "int64"}
+    plan = ps.stream(schema, time="at", delay=10).window(ps.tumbling(5)).agg(n=ps.count())
+    times = [3, 20, 4, 30, 19, 255, 12]
+    table = pa.table({"at": pa.array(times, pa.uint8()), "number": range(len(times))})
+    frame = as_frame(spark, in_spark_types(table.to_batches()[0])).repartition(2)
+    with pytest.warns(ps.LateRowsWarning):
+        expected = plan.run(table)
+    found = run(plan, frame, order_by=["number"])
+    assert sorted((row.window_start, row.n) for row in found.collect()) == sorted(
+        (row["window_start"], row["n"]) for row in expected.to_pylist()
+    )
+
+
+def test_where_nobody_can_tell_what_is_late(spark: SparkSession) -> None:
+    frame = rows_of(spark, [(1, "a", 2)])
+    mapped = ps.stream(SCHEMA, time="t").map_batches(lambda batch: batch, schema=SCHEMA)
+    with pytest.raises(ps.PlanError, match="a function makes new rows before the first window"):
+        run(mapped.window(ps.tumbling(5)).agg(n=ps.count()), frame, order_by="t")
+    with pytest.raises(ValueError, match="no column 'number'"):
+        run(VIEWS, frame, order_by="number")
+
+
+def test_partitions_are_checked(spark: SparkSession) -> None:
+    with pytest.raises(ValueError, match="from 1 to 256, not 0"):
+        run(VIEWS, rows_of(spark, []), partitions=0)
 
 
 def rows_of(spark: SparkSession, rows: list[tuple[int, str | None, int]]) -> DataFrame:

@@ -4,7 +4,8 @@
 `read_batches` hand them over to the engine in row order, `expected` computes the answer of a query in Spark
 alone, and `compare` sets it against the engine's, row by row. `validate` does both for a whole workload.
 `write_dataset` keeps the tables of a workload on disk, with checksums, and `read_dataset` finds them again;
-`register` makes them a data source of Spark. `run` runs a pipeline inside the executors.
+`register` makes them a data source of Spark. `run` runs a pipeline inside the executors, and `stream`
+does on Structured Streaming.
 
 It needs the extra `spark`: `pip install 'penstock[spark]'`.
 """
@@ -28,6 +29,7 @@ from penstock.spark.manifest import DataSetError, Manifest
 from penstock.spark.parquet import local_uri, read_batches, write_parquet
 from penstock.spark.run import run
 from penstock.spark.session import session
+from penstock.spark.stream import SparkStream, stream
 from penstock.spark.validate import validate
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "DataSetError",
     "Manifest",
     "SparkJobError",
+    "SparkStream",
     "compare",
     "expected",
     "expected_ysb",
@@ -47,6 +50,7 @@ __all__ = [
     "run",
     "session",
     "spark_errors",
+    "stream",
     "validate",
     "write_dataset",
     "write_parquet",

@@ -1,0 +1,302 @@
+"""Runs a pipeline on Structured Streaming: the same pipeline, on rows that keep coming.
+
+Spark cuts the rows into micro-batches. Each goes through the stages of the pipeline as in
+`penstock.spark.run`; what is still open is kept as state, and the next micro-batch goes on there. State,
+results and the record that both count are written before anybody sees a result, so a query that is killed and
+starts again neither loses a row nor gives a result twice.
+
+M1. The rows of a micro-batch come at once: they are judged by the watermark behind the micro-batches before
+    it. So it does not matter in which order Spark brings them.
+M2. Behind a micro-batch, event time has come equally far on all partitions of a stage.
+M3. What is handed out of a micro-batch is what its record speaks of, however often it is handed out.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal, final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.spark._checkpoint import Checkpoint
+from penstock.spark._gathering import check_key, columns_of, frames_of, partitions_of, tagged
+from penstock.spark._microbatch import MicroBatches
+from penstock.spark._worker import GROUP
+from penstock.spark.errors import SparkJobError, spark_errors
+from penstock.staging import stages
+from penstock.stream import Stream
+
+__all__ = ["SparkStream", "stream"]
+
+Sink = Callable[[DataFrame, int], None]
+"""Takes the results of a micro-batch, and its number."""
+
+
+def stream(
+    plan: Stream,
+    data: DataFrame | Mapping[str, DataFrame],
+    *,
+    checkpoint: str,
+    out: str | None = None,
+    sink: Sink | None = None,
+    key: str | Iterable[str] | None = None,
+    partitions: int | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    on_error: Literal["fail", "skip"] = "fail",
+) -> "SparkStream":
+    """Run a pipeline over streaming DataFrames, inside the executors, and start at once.
+
+    All micro-batches together give the answer of `plan.run`, exactly once: a query that ends, by a failure or
+    by a kill, goes on where it was when it is started again with the same checkpoint. The rows of a
+    micro-batch come at once; a row is late if its window was over by the watermark behind the micro-batches
+    before it.
+
+    Args:
+        plan: The pipeline.
+        data: The rows; for several streams a mapping of their names.
+        checkpoint: A folder for what has to be known to go on, on a file system that all executors reach.
+        out: A folder for the results: each micro-batch becomes a folder `batch=...` of Parquet files, which
+            appears all at once.
+        sink: A function that takes the results of a micro-batch as a DataFrame, and its number. It is called
+            again, with the same rows and number, if the query ended before Spark knew that it was done.
+        key: The columns that the first operator with a key goes by, to be compared: see `run`.
+        partitions: Into how many partitions rows are moved by their key. It stays what it was at first.
+        trigger: When micro-batches are made, as for Spark's `DataStreamWriter.trigger`, for instance
+            `{"availableNow": True}` or `{"processingTime": "1 second"}`; by default one after the other.
+        on_error: What becomes of a row that an operator has no answer for: "fail" ends the query, "skip"
+            leaves it out.
+
+    Returns:
+        The running query.
+
+    Raises:
+        PlanError: The pipeline depends on the clock or on watermarks in the data.
+        ValueError: Data or columns are missing, the data is no stream, there is neither `out` nor `sink` or
+            there are both, or the checkpoint is that of another pipeline or has been finished.
+
+    Example:
+        >>> import tempfile
+        >>> import penstock as ps
+        >>> from penstock.spark import register, session, stream
+        >>> from penstock.workloads import ysb
+        >>> spark = session()
+        >>> register(spark)
+        >>> reader = spark.readStream.format("penstock").option("workload", "ysb")
+        >>> reader = reader.option("rows", 2_000).option("rowsPerBatch", 1_000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     kept, out = f"{folder}/kept", f"{folder}/out"
+        ...     trigger = {"availableNow": True}
+        ...     with stream(ysb.query(), reader.load(), checkpoint=kept, out=out, trigger=trigger) as views:
+        ...         views.wait()
+        ...         views.finish()
+        ...     spark.read.parquet(out).selectExpr("sum(views)").collect()[0][0]
+        True
+        683
+    """
+    if (out is None) == (sink is None):
+        raise ValueError("results need one place to go to: give either out= or sink=")
+    staged = stages(plan)
+    frames = frames_of(staged, data)
+    check_key(staged, key)
+    for name, frame in frames.items():
+        if not frame.isStreaming:
+            raise ValueError(
+                f"the data of {name!r} is no stream: read it with spark.readStream, or use run()"
+            )
+    reads = [read for stage in staged.stages for read in stage.inputs if read.stage is None]
+    given = [frames[read.name].select(*(f"`{name}`" for name in columns_of(read))) for read in reads]
+    spark = given[0].sparkSession
+    kept = Checkpoint(spark, checkpoint)
+    count = partitions_of(given[0], partitions)
+    batches = MicroBatches(spark, staged, kept, count, on_error)
+    rows = given[0] if len(given) == 1 else tagged(tuple(reads), given).drop(GROUP)
+    return SparkStream(rows, batches, kept, out, sink, dict(trigger or {}))
+
+
+@final
+class SparkStream:
+    """A pipeline that runs on a stream of Spark. It is made by `stream`.
+
+    It is stopped at the end of a `with` block.
+
+    Attributes:
+        query: Spark's own handle.
+
+    Example:
+        >>> import tempfile
+        >>> import penstock as ps
+        >>> from penstock.spark import session, stream
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows = session().readStream.schema("x bigint").parquet(folder)
+        ...     with stream(
+        ...         ps.stream({"x": "int64"}), rows, checkpoint=f"{folder}/kept", out=f"{folder}/out"
+        ...     ) as running:
+        ...         type(running.query).__name__
+        'StreamingQuery'
+    """
+
+    query: StreamingQuery
+
+    def __init__(
+        self,
+        rows: DataFrame,
+        batches: MicroBatches,
+        kept: Checkpoint,
+        out: str | None,
+        sink: Sink | None,
+        trigger: dict[str, Any],
+    ) -> None:
+        self._batches = batches
+        self._kept = kept
+        self._sink = sink if out is None else _Folders(kept, out)
+        self._failure: BaseException | None = None
+        writer = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", kept.spark_path)
+        if trigger:
+            writer = writer.trigger(**trigger)
+        self.query = writer.start()
+
+    def _take(self, rows: DataFrame, batch: int) -> None:
+        try:
+            # Spark's message would only say that a callback has failed.
+            with spark_errors():
+                self._hand_out(self._batches.take(rows, batch), batch)
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _hand_out(self, results: DataFrame, batch: int) -> None:
+        assert self._sink is not None
+        self._sink(results, batch)
+        self._batches.forget(batch)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs.
+
+        Example:
+            >>> import tempfile
+            >>> import penstock as ps
+            >>> from penstock.spark import session, stream
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     rows = session().readStream.schema("x bigint").parquet(folder)
+            ...     plan = ps.stream({"x": "int64"})
+            ...     running = stream(plan, rows, checkpoint=f"{folder}/kept", out=f"{folder}/out")
+            ...     running.is_active
+            ...     running.stop()
+            True
+        """
+        return self.query.isActive
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended: because it was stopped, or its trigger has nothing more to do.
+
+        Args:
+            timeout: For how many seconds at most.
+
+        Returns:
+            Whether it has ended.
+
+        Raises:
+            SparkJobError: It has failed: with the message of the operator or function that did.
+
+        Example:
+            >>> import tempfile
+            >>> import penstock as ps
+            >>> from penstock.spark import session, stream
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     rows = session().readStream.schema("x bigint").parquet(folder)
+            ...     plan = ps.stream({"x": "int64"})
+            ...     running = stream(plan, rows, checkpoint=f"{folder}/kept", out=f"{folder}/out")
+            ...     running.wait(timeout=1)
+            ...     running.stop()
+            False
+        """
+        with self._explained():
+            if timeout is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
+
+    def stop(self) -> None:
+        """Stop it. The micro-batch at hand is made again when it is started the next time.
+
+        Example:
+            >>> import tempfile
+            >>> import penstock as ps
+            >>> from penstock.spark import session, stream
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     rows = session().readStream.schema("x bigint").parquet(folder)
+            ...     plan = ps.stream({"x": "int64"})
+            ...     running = stream(plan, rows, checkpoint=f"{folder}/kept", out=f"{folder}/out")
+            ...     running.stop()
+            ...     running.is_active
+            False
+        """
+        self.query.stop()
+
+    def finish(self) -> None:
+        """Close everything that is open, because no row follows: the last results are handed out.
+
+        Wait for the end before, or stop it. Nothing can be added to this checkpoint afterwards; to finish it
+        again does nothing.
+
+        Raises:
+            RuntimeError: It still runs.
+            SparkJobError: It fails.
+
+        Example:
+            >>> import tempfile
+            >>> import penstock as ps
+            >>> from penstock.spark import session, stream
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     rows = session().readStream.schema("x bigint").parquet(folder)
+            ...     plan = ps.stream({"x": "int64"})
+            ...     running = stream(plan, rows, checkpoint=f"{folder}/kept", out=f"{folder}/out")
+            ...     running.stop()
+            ...     running.finish()
+            ...     session().read.parquet(f"{folder}/out").count()
+            0
+        """
+        if self.is_active:
+            raise RuntimeError("it still runs: wait() for its end, or stop() it, before finish()")
+        with spark_errors():
+            results, batch = self._batches.close()
+            self._hand_out(results, batch)
+        self._kept.finish()
+
+    def __enter__(self) -> "SparkStream":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if self._failure is not None:
+                raise self._failure from None
+            raise SparkJobError(str(error).strip().split("\n", 1)[0]) from None
+
+
+class _Folders:
+    """Results as folders of Parquet files, one for each micro-batch, which appear all at once."""
+
+    def __init__(self, kept: Checkpoint, out: str) -> None:
+        self._kept = kept
+        self._out = kept.qualified(out)
+
+    def __call__(self, results: DataFrame, batch: int) -> None:
+        target = f"{self._out}/batch={batch}"
+        if not self._kept.exists(target):
+            hidden = f"{self._out}/_making-{batch}"
+            results.write.mode("overwrite").parquet(hidden)
+            if not self._kept.publish(hidden, target) and not self._kept.exists(target):
+                raise OSError(f"{hidden} could not be renamed to {target}")
