@@ -3,29 +3,54 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use penstock_workloads::nexmark::{self, Nexmark, Stream, rows_of};
-use penstock_workloads::{Rows, cm, ipq, lrb, me, nyt, sg, ysb};
+use penstock_workloads::{Batches, Rows, cm, ipq, lrb, me, nyt, sg, ysb};
 
-/// Rows of a batch: one that the allocator hands out again and again, and one as large as the default, whose
-/// memory comes fresh from the system each time. The first is the cost of the rows, the second is mostly page
-/// faults.
+/// Rows of a batch: one that stays in the cache, and the default. Each batch is dropped before the next is made,
+/// as a pipeline that keeps up would do.
 const BATCH_ROWS: [u64; 2] = [1_024, 65_536];
+
+/// Turns of persons, auctions and bids in a round: about as many events as the rows above.
+const NEXMARK_EPOCHS: [u64; 2] = [20, 1_310];
+
+/// As many rows as no bench comes to the end of.
+const ENDLESS_ROWS: u64 = 1 << 50;
 
 const GOOD_OPTIONS: &str = "the options of the bench are within bounds";
 
-/// Batch after batch of a table, from its start to row `end` and then from the start again.
-fn table(c: &mut Criterion, group: &str, name: &str, rows: &dyn Rows, end: u64) {
+/// The batches of a table up to row `end`, and then from the start again.
+struct Endless {
+    rows: Arc<dyn Rows>,
+    end: u64,
+    batch_rows: u64,
+    batches: Batches<Arc<dyn Rows>>,
+}
+
+impl Endless {
+    fn new(rows: &Arc<dyn Rows>, end: u64, batch_rows: u64) -> Self {
+        let end = end - end % batch_rows;
+        let batches = rows.batches(0..end, batch_rows).expect("rows that there are");
+        Self { rows: Arc::clone(rows), end, batch_rows, batches }
+    }
+
+    fn next(&mut self) -> RecordBatch {
+        if let Some(batch) = self.batches.next() {
+            return batch;
+        }
+        *self = Self::new(&self.rows, self.end, self.batch_rows);
+        self.batches.next().expect("a batch or more")
+    }
+}
+
+/// Batch after batch of a table.
+fn table(c: &mut Criterion, group: &str, name: &str, rows: &Arc<dyn Rows>, end: u64) {
     let mut group = c.benchmark_group(group);
     for batch_rows in BATCH_ROWS {
         group.throughput(Throughput::Elements(batch_rows));
-        let mut start = 0;
-        group.bench_function(BenchmarkId::new(name, batch_rows), |bencher| {
-            bencher.iter(|| {
-                start = if start + 2 * batch_rows > end { 0 } else { start + batch_rows };
-                rows.generate(start..start + batch_rows)
-            });
-        });
+        let mut batches = Endless::new(rows, end, batch_rows);
+        group.bench_function(BenchmarkId::new(name, batch_rows), |bencher| bencher.iter(|| batches.next()));
     }
     group.finish();
 }
@@ -39,10 +64,10 @@ fn ysb(c: &mut Criterion) {
         ("steps", ysb::Options { step_every_s: 1, ..usual() }),
     ];
     for (name, options) in cases {
-        let numbers = ysb::Ysb::new(options.clone()).expect(GOOD_OPTIONS);
-        table(c, "ysb_generate", name, &numbers, u64::MAX);
-        let strings = ysb::YsbStrings::new(options).expect(GOOD_OPTIONS);
-        table(c, "ysb_strings_generate", name, &strings, u64::MAX);
+        let numbers: Arc<dyn Rows> = Arc::new(ysb::Ysb::new(options.clone()).expect(GOOD_OPTIONS));
+        table(c, "ysb_generate", name, &numbers, ENDLESS_ROWS);
+        let strings: Arc<dyn Rows> = Arc::new(ysb::YsbStrings::new(options).expect(GOOD_OPTIONS));
+        table(c, "ysb_strings_generate", name, &strings, ENDLESS_ROWS);
     }
 }
 
@@ -59,20 +84,19 @@ fn nexmark(c: &mut Criterion) {
     let mut group = c.benchmark_group("nexmark_generate");
     for (name, options) in cases {
         let nexmark = Nexmark::new(options).expect(GOOD_OPTIONS);
-        let (persons, auctions, bids) = (nexmark.persons(), nexmark.auctions(), nexmark.bids());
-        for events in BATCH_ROWS {
+        let streams: [(Stream, Arc<dyn Rows>); 3] = [
+            (Stream::Person, Arc::new(nexmark.persons())),
+            (Stream::Auction, Arc::new(nexmark.auctions())),
+            (Stream::Bid, Arc::new(nexmark.bids())),
+        ];
+        for epochs in NEXMARK_EPOCHS {
+            let events = epochs * 50;
             group.throughput(Throughput::Elements(events));
-            let mut start = 0;
+            let mut batches = streams.each_ref().map(|(stream, rows)| {
+                Endless::new(rows, rows_of(*stream, ENDLESS_ROWS), rows_of(*stream, events))
+            });
             group.bench_function(BenchmarkId::new(name, events), |bencher| {
-                bencher.iter(|| {
-                    start += events;
-                    let rows = |stream| rows_of(stream, start)..rows_of(stream, start + events);
-                    (
-                        persons.generate(rows(Stream::Person)),
-                        auctions.generate(rows(Stream::Auction)),
-                        bids.generate(rows(Stream::Bid)),
-                    )
-                });
+                bencher.iter(|| batches.each_mut().map(Endless::next));
             });
         }
     }
@@ -87,12 +111,12 @@ fn others(c: &mut Criterion) {
     let ipq = ipq::Ipq::new(variable).expect(GOOD_OPTIONS);
     let tables: [(&str, Arc<dyn Rows>, u64); 7] = [
         ("lrb", Arc::new(lrb), lrb_rows),
-        ("nyt", Arc::new(nyt::Nyt::new(nyt::Options::default()).expect(GOOD_OPTIONS)), u64::MAX),
-        ("cm", Arc::new(cm::Cm::new(cm::Options::default()).expect(GOOD_OPTIONS)), u64::MAX),
-        ("sg", Arc::new(sg::Sg::new(sg::Options::default()).expect(GOOD_OPTIONS)), u64::MAX),
-        ("me", Arc::new(me::Me::new(me::Options::default()).expect(GOOD_OPTIONS)), u64::MAX),
-        ("ipq_revenue", Arc::new(ipq.revenue(0).expect(GOOD_OPTIONS)), u64::MAX),
-        ("ipq_logs", Arc::new(ipq.logs(0).expect(GOOD_OPTIONS)), u64::MAX),
+        ("nyt", Arc::new(nyt::Nyt::new(nyt::Options::default()).expect(GOOD_OPTIONS)), ENDLESS_ROWS),
+        ("cm", Arc::new(cm::Cm::new(cm::Options::default()).expect(GOOD_OPTIONS)), ENDLESS_ROWS),
+        ("sg", Arc::new(sg::Sg::new(sg::Options::default()).expect(GOOD_OPTIONS)), ENDLESS_ROWS),
+        ("me", Arc::new(me::Me::new(me::Options::default()).expect(GOOD_OPTIONS)), ENDLESS_ROWS),
+        ("ipq_revenue", Arc::new(ipq.revenue(0).expect(GOOD_OPTIONS)), ENDLESS_ROWS),
+        ("ipq_logs", Arc::new(ipq.logs(0).expect(GOOD_OPTIONS)), ENDLESS_ROWS),
     ];
     for (name, rows, end) in tables {
         table(c, "workloads_generate", name, &rows, end);

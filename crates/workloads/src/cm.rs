@@ -43,7 +43,7 @@ use crate::random::Lane;
 use crate::shapes::{draws_of, is_among};
 use crate::times::Times;
 use crate::zipf::Zipf;
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 use jobs::Job;
 
 /// The largest [`Options::jobs`].
@@ -142,32 +142,32 @@ impl Rows for Cm {
         self.model.times.check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let model = &*self.model;
         let jobs = model.jobs(rows.clone());
-        let events = model.event_type(rows.clone());
-        let task = model.task(&jobs, rows.clone());
-        let machine = model.machine(&events, rows.clone());
+        let events = model.event_type(rows.clone(), buffers);
+        let task = model.task(&jobs, rows.clone(), buffers);
+        let machine = model.machine(&events, rows.clone(), buffers);
         let long = |numbers: Vec<i64>| Arc::new(Int64Array::from(numbers)) as ArrayRef;
-        let short = |of: fn(&Job) -> i32| {
-            Arc::new(Int32Array::from_iter_values(jobs.iter().map(|job| of(job)))) as ArrayRef
+        let short = |of: fn(&Job) -> i32, buffers: &mut Buffers| {
+            Arc::new(Int32Array::from(buffers.filled(jobs.iter().map(|job| of(job))))) as ArrayRef
         };
-        let share = |of: fn(&Job) -> f32| {
-            Arc::new(Float32Array::from_iter_values(jobs.iter().map(|job| of(job)))) as ArrayRef
+        let share = |of: fn(&Job) -> f32, buffers: &mut Buffers| {
+            Arc::new(Float32Array::from(buffers.filled(jobs.iter().map(|job| of(job))))) as ArrayRef
         };
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMillisecondArray::from(model.times.column(rows))),
-            long(jobs.iter().map(|job| job.id).collect()),
+            Arc::new(TimestampMillisecondArray::from(model.times.column(rows, buffers))),
+            long(buffers.filled(jobs.iter().map(|job| job.id))),
             long(task),
             long(machine),
             Arc::new(Int32Array::from(events)),
-            short(|job| job.user),
-            short(|job| job.category),
-            short(|job| job.priority),
-            share(|job| job.cpu),
-            share(|job| job.ram),
-            share(|job| job.disk),
-            short(|job| job.constraints),
+            short(|job| job.user, buffers),
+            short(|job| job.category, buffers),
+            short(|job| job.priority, buffers),
+            share(|job| job.cpu, buffers),
+            share(|job| job.ram, buffers),
+            share(|job| job.disk, buffers),
+            short(|job| job.constraints, buffers),
         ];
         RecordBatch::try_new(schema(), arrays)
             .expect("the columns have the types of the schema and one length")
@@ -180,21 +180,20 @@ impl Model {
         rows.map(|row| &self.jobs[self.zipf.pick(lane.bits(row)) as usize]).collect()
     }
 
-    fn task(&self, jobs: &[&Job], rows: Range<u64>) -> Vec<i64> {
+    fn task(&self, jobs: &[&Job], rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(lanes::TASK);
-        jobs.iter().zip(rows).map(|(job, row)| lane.below(row, job.tasks) as i64).collect()
+        buffers.filled(jobs.iter().zip(rows).map(|(job, row)| lane.below(row, job.tasks) as i64))
     }
 
-    fn event_type(&self, rows: Range<u64>) -> Vec<i32> {
+    fn event_type(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
         let (fails, event) = (self.lane(lanes::FAILS), self.lane(lanes::EVENT));
-        rows.map(|row| {
+        buffers.filled(rows.map(|row| {
             let other = self.events[event.below(row, 1_000) as usize];
             if is_among(fails.bits(row), self.fails) { FAIL } else { other }
-        })
-        .collect()
+        }))
     }
 
-    fn machine(&self, events: &[i32], rows: Range<u64>) -> Vec<i64> {
+    fn machine(&self, events: &[i32], rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let (machine, id) = (self.lane(lanes::MACHINE), self.lane(lanes::MACHINE_ID));
         let is_placed = self.lane(lanes::IS_PLACED);
         let id_of = |(&event, row): (&i32, u64)| {
@@ -207,7 +206,7 @@ impl Model {
             let id = 1 + machine * MACHINE_STEP + id.below(machine, MACHINE_STEP);
             if is_placed { id as i64 } else { NO_MACHINE }
         };
-        events.iter().zip(rows).map(id_of).collect()
+        buffers.filled(events.iter().zip(rows).map(id_of))
     }
 
     fn lane(&self, lane: u64) -> Lane {

@@ -40,7 +40,7 @@ use crate::random::Lane;
 use crate::shapes::{log_normal, round};
 use crate::times::Times;
 use crate::zipf::Zipf;
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 use volumes::Volumes;
 
 /// The largest [`Options::sources`].
@@ -193,32 +193,38 @@ impl Source {
         self.times.check_last(row, self.volumes.latest_ms(row), self.volumes.rate)
     }
 
-    fn batch(&self, schema: SchemaRef, rows: Range<u64>, numbers: Vec<Vec<i64>>) -> RecordBatch {
-        let times = match self.volumes.in_order(rows.clone()) {
+    fn batch(
+        &self,
+        schema: SchemaRef,
+        rows: Range<u64>,
+        numbers: Vec<Vec<i64>>,
+        buffers: &mut Buffers,
+    ) -> RecordBatch {
+        let times = match self.volumes.in_order(rows.clone(), buffers) {
             Some(mut times) => {
                 self.times.disorder(rows, &mut times);
                 times
             }
-            None => self.times.column(rows),
+            None => self.times.column(rows, buffers),
         };
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(TimestampMillisecondArray::from(times))];
         arrays.extend(numbers.into_iter().map(|column| Arc::new(Int64Array::from(column)) as ArrayRef));
         RecordBatch::try_new(schema, arrays).expect("the columns have the types of the schema and one length")
     }
 
-    fn key(&self, lane: u64, rows: Range<u64>) -> Vec<i64> {
+    fn key(&self, lane: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         match &self.zipf {
-            None => self.below(lane, self.keys, rows),
+            None => self.below(lane, self.keys, rows, buffers),
             Some(zipf) => {
                 let lane = self.lane(lane);
-                rows.map(|row| zipf.pick(lane.bits(row)) as i64).collect()
+                buffers.filled(rows.map(|row| zipf.pick(lane.bits(row)) as i64))
             }
         }
     }
 
-    fn below(&self, lane: u64, bound: u64, rows: Range<u64>) -> Vec<i64> {
+    fn below(&self, lane: u64, bound: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(lane);
-        rows.map(|row| lane.below(row, bound) as i64).collect()
+        buffers.filled(rows.map(|row| lane.below(row, bound) as i64))
     }
 
     fn lane(&self, lane: u64) -> Lane {
@@ -235,16 +241,16 @@ impl Rows for Revenue {
         self.source.check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let source = &self.source;
         let lane = source.lane(LANE_REVENUE);
         let cents = |row| round(log_normal(lane.bits(row), MEDIAN_CENTS, CENTS_OCTAVES));
         let numbers = vec![
-            source.key(LANE_REVENUE_KEY, rows.clone()),
-            source.below(LANE_OTHER_KEY, OTHER_KEYS, rows.clone()),
-            rows.clone().map(cents).collect(),
+            source.key(LANE_REVENUE_KEY, rows.clone(), buffers),
+            source.below(LANE_OTHER_KEY, OTHER_KEYS, rows.clone(), buffers),
+            buffers.filled(rows.clone().map(cents)),
         ];
-        source.batch(revenue_schema(), rows, numbers)
+        source.batch(revenue_schema(), rows, numbers, buffers)
     }
 }
 
@@ -257,10 +263,12 @@ impl Rows for Logs {
         self.source.check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let source = &self.source;
-        let numbers =
-            vec![source.key(LANE_LOG_KEY, rows.clone()), source.below(LANE_VALUE, VALUES, rows.clone())];
-        source.batch(logs_schema(), rows, numbers)
+        let numbers = vec![
+            source.key(LANE_LOG_KEY, rows.clone(), buffers),
+            source.below(LANE_VALUE, VALUES, rows.clone(), buffers),
+        ];
+        source.batch(logs_schema(), rows, numbers, buffers)
     }
 }

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod buffers;
 pub mod cm;
 mod error;
 pub mod ipq;
@@ -37,6 +38,7 @@ mod times;
 pub mod ysb;
 mod zipf;
 
+pub use buffers::Buffers;
 pub use error::WorkloadError;
 pub use rates::{MAX_STEP_EVERY_S, STEPS};
 pub use rows::{Batches, MAX_BATCH_ROWS, Rows, row_range};

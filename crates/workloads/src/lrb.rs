@@ -57,7 +57,7 @@ pub use options::{
 };
 
 use crate::random::Lane;
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 use columns::Columns;
 use road::Road;
 
@@ -184,9 +184,9 @@ impl Rows for Lrb {
         Err(WorkloadError::PastTheEnd { row: rows.end - 1, rows: self.rows() })
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let Traffic { roads, starts } = &*self.traffic;
-        let mut columns = Columns::new(rows.start, rows.end.saturating_sub(rows.start) as usize);
+        let mut columns = Columns::new(rows.start, rows.end.saturating_sub(rows.start) as usize, buffers);
         if !rows.is_empty() {
             // Where the first row is: the last place that starts at or before it.
             let first = starts.partition_point(|&start| start <= rows.start) - 1;

@@ -35,7 +35,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use crate::random::Lane;
 use crate::rates::Rates;
 use crate::times::{Pace, Times};
-use crate::{Rows, WorkloadError, bounds};
+use crate::{Buffers, Rows, WorkloadError, bounds};
 use signals::{drift, noise, surge};
 
 /// When the first message is sent: the start of the minute in which the published data begins.
@@ -138,37 +138,37 @@ impl Me {
     }
 
     /// The three main phases.
-    fn mains(&self, rows: &Range<u64>) -> [Vec<i32>; 3] {
+    fn mains(&self, rows: &Range<u64>, buffers: &mut Buffers) -> [Vec<i32>; 3] {
         let sum = |mut left: Vec<i32>, right: Vec<i32>| {
             left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
             left
         };
         let moves = sum(
-            drift(self.lane(LANE_DRIFT), DRIFT, rows.clone()),
-            surge(self.lane(LANE_SURGE), SURGE, rows.clone()),
+            drift(self.lane(LANE_DRIFT), DRIFT, rows.clone(), buffers),
+            surge(self.lane(LANE_SURGE), SURGE, rows.clone(), buffers),
         );
         let own_moves = sum(
-            drift(self.lane(LANE_OWN_DRIFT), OWN_DRIFT, rows.clone()),
-            surge(self.lane(LANE_OWN_SURGE), OWN_SURGE, rows.clone()),
+            drift(self.lane(LANE_OWN_DRIFT), OWN_DRIFT, rows.clone(), buffers),
+            surge(self.lane(LANE_OWN_SURGE), OWN_SURGE, rows.clone(), buffers),
         );
-        let second_moves = moves.iter().map(|moved| moved * SECOND_PHASE_TENTHS / 10).collect();
+        let second_moves = buffers.filled(moves.iter().map(|moved| moved * SECOND_PHASE_TENTHS / 10));
         let mut moves = [moves, second_moves, own_moves];
         for ((moves, level), lane) in moves.iter_mut().zip(MAINS).zip(LANE_MAINS..) {
-            let noise = noise(self.lane(lane), rows.clone());
+            let noise = noise(self.lane(lane), rows.clone(), buffers);
             moves.iter_mut().zip(noise).for_each(|(moved, noise)| *moved += level + noise);
         }
         moves
     }
 
-    fn cell(&self, cell: usize, rows: Range<u64>) -> Vec<i32> {
-        let mut values = noise(self.lane(LANE_CELLS + cell as u64), rows);
+    fn cell(&self, cell: usize, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
+        let mut values = noise(self.lane(LANE_CELLS + cell as u64), rows, buffers);
         values.iter_mut().for_each(|value| *value += CELLS[cell]);
         values
     }
 
-    fn switch(&self, switch: u64, rows: Range<u64>) -> Vec<i32> {
+    fn switch(&self, switch: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
         let lane = self.lane(LANE_SWITCHES + switch);
-        rows.map(|row| i32::from(lane.below(row >> SWITCH_BITS, STATES_PER_ONE) == 0)).collect()
+        buffers.filled(rows.map(|row| i32::from(lane.below(row >> SWITCH_BITS, STATES_PER_ONE) == 0)))
     }
 }
 
@@ -185,26 +185,26 @@ impl Rows for Me {
         if rows.is_empty() { Ok(()) } else { bounds::within("the last row", rows.end - 1, 0, most) }
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let number = |values: Vec<i32>| Arc::new(Int32Array::from(values)) as ArrayRef;
-        let nothing = number(vec![0; rows.end.saturating_sub(rows.start) as usize]);
-        let [mf01, mf02, mf03] = self.mains(&rows).map(number);
+        let nothing = number(buffers.filled(rows.clone().map(|_| 0)));
+        let [mf01, mf02, mf03] = self.mains(&rows, buffers).map(number);
         let indices = rows.clone().map(|row| row as i64 + FIRST_MESSAGE);
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMillisecondArray::from(self.times.column(rows.clone()))),
-            Arc::new(Int64Array::from_iter_values(indices)),
+            Arc::new(TimestampMillisecondArray::from(self.times.column(rows.clone(), buffers))),
+            Arc::new(Int64Array::from(buffers.filled(indices))),
             mf01,
             mf02,
             mf03,
-            number(self.cell(0, rows.clone())),
-            number(self.cell(1, rows.clone())),
-            number(self.cell(2, rows.clone())),
+            number(self.cell(0, rows.clone(), buffers)),
+            number(self.cell(1, rows.clone(), buffers)),
+            number(self.cell(2, rows.clone(), buffers)),
             nothing.clone(),
             nothing.clone(),
             nothing.clone(),
             nothing,
-            number(self.switch(0, rows.clone())),
-            number(self.switch(1, rows)),
+            number(self.switch(0, rows.clone(), buffers)),
+            number(self.switch(1, rows, buffers)),
         ];
         RecordBatch::try_new(schema(), arrays)
             .expect("the columns have the types of the schema and one length")

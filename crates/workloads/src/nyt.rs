@@ -49,7 +49,7 @@ pub use grid::{GRID_SIDE, HOT_CELL};
 pub use options::Options;
 
 use crate::times::Times;
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 use amounts::Cashier;
 use distances::Distances;
 use fleet::Fleet;
@@ -140,45 +140,45 @@ impl Rows for Nyt {
         self.model.times.check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let Model { fleet, times, distances, places, cashier } = &*self.model;
         let taxis = fleet.taxis(rows.clone());
-        let dropoffs = times.column(rows.clone());
+        let dropoffs = times.column(rows.clone(), buffers);
         let hundredths = distances.hundredths(rows.clone());
-        let seconds = distances.seconds(&hundredths, rows.clone());
-        let pickups: Vec<i64> =
-            dropoffs.iter().zip(&seconds).map(|(end, seconds)| end - seconds * 1_000).collect();
-        let ends = places.ends(&hundredths, rows.clone());
+        let seconds = distances.seconds(&hundredths, rows.clone(), buffers);
+        let pickups =
+            buffers.filled(dropoffs.iter().zip(&seconds).map(|(end, seconds)| end - seconds * 1_000));
+        let ends = places.ends(&hundredths, rows.clone(), buffers);
         let payments = cashier.payments(rows.clone());
         let amounts = cashier.amounts(&hundredths, &seconds, &payments, rows.clone());
 
         let time = |times: Vec<i64>| Arc::new(TimestampMillisecondArray::from(times)) as ArrayRef;
         let degrees = |degrees: Vec<f64>| Arc::new(Float64Array::from(degrees)) as ArrayRef;
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new(fleet.medallion(&taxis)),
-            Arc::new(fleet.hack_license(&taxis, rows)),
-            Arc::new(fleet.vendor_id(&taxis)),
+            Arc::new(fleet.medallion(&taxis, buffers)),
+            Arc::new(fleet.hack_license(&taxis, rows, buffers)),
+            Arc::new(fleet.vendor_id(&taxis, buffers)),
             time(pickups),
             time(dropoffs),
             Arc::new(Int64Array::from(seconds)),
-            in_hundredths(&hundredths),
+            in_hundredths(&hundredths, buffers),
             degrees(ends.pickup_longitude),
             degrees(ends.pickup_latitude),
             degrees(ends.dropoff_longitude),
             degrees(ends.dropoff_latitude),
-            Arc::new(Cashier::payment_type(&payments)),
-            in_hundredths(&amounts.fare),
-            in_hundredths(&amounts.surcharge),
-            in_hundredths(&amounts.tax),
-            in_hundredths(&amounts.tip),
-            in_hundredths(&amounts.tolls),
-            in_hundredths(&amounts.total),
+            Arc::new(Cashier::payment_type(&payments, buffers)),
+            in_hundredths(&amounts.fare, buffers),
+            in_hundredths(&amounts.surcharge, buffers),
+            in_hundredths(&amounts.tax, buffers),
+            in_hundredths(&amounts.tip, buffers),
+            in_hundredths(&amounts.tolls, buffers),
+            in_hundredths(&amounts.total, buffers),
         ];
         RecordBatch::try_new(schema(), arrays)
             .expect("the columns have the types of the schema and one length")
     }
 }
 
-fn in_hundredths(values: &[u32]) -> ArrayRef {
-    Arc::new(Float64Array::from_iter_values(values.iter().map(|&value| f64::from(value) / 100.0)))
+fn in_hundredths(values: &[u32], buffers: &mut Buffers) -> ArrayRef {
+    Arc::new(Float64Array::from(buffers.filled(values.iter().map(|&value| f64::from(value) / 100.0))))
 }

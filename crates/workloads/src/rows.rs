@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::WorkloadError;
+use crate::{Buffers, WorkloadError};
 
 /// Rows that one batch may have.
 pub const MAX_BATCH_ROWS: u64 = 1 << 24;
@@ -36,8 +36,8 @@ pub trait Rows: Send + Sync {
     /// Rows that a column has no value for.
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError>;
 
-    /// The rows with these ids, which were checked.
-    fn fill(&self, rows: Range<u64>) -> RecordBatch;
+    /// The rows with these ids, which were checked, in memory that `buffers` has or gets.
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch;
 
     /// The rows with these ids, as one batch. A range that ends before it starts is empty.
     ///
@@ -50,11 +50,11 @@ pub trait Rows: Send + Sync {
             return Err(WorkloadError::OutOfBounds { option, value: count, least, most });
         }
         self.check_rows(&rows)?;
-        Ok(self.fill(rows))
+        Ok(self.fill(rows, &mut Buffers::default()))
     }
 
     /// The rows with these ids in batches of `batch_rows`, the last one shorter where they do not divide
-    /// evenly. Each batch is made when it is asked for.
+    /// evenly. Each batch is made when it is asked for, where it can be in the memory of one that was dropped.
     ///
     /// # Errors
     /// `batch_rows` of 0 or above [`Self::max_batch_rows`], or rows that there are not.
@@ -67,7 +67,7 @@ pub trait Rows: Send + Sync {
             return Err(WorkloadError::OutOfBounds { option, value: batch_rows, least, most });
         }
         self.check_rows(&rows)?;
-        Ok(Batches { of: self.clone(), rows, batch_rows })
+        Ok(Batches { of: self.clone(), rows, batch_rows, buffers: Buffers::default() })
     }
 }
 
@@ -85,17 +85,18 @@ impl<R: Rows + ?Sized> Rows for Arc<R> {
         (**self).check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
-        (**self).fill(rows)
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
+        (**self).fill(rows, buffers)
     }
 }
 
 /// The batches of a range of rows; see [`Rows::batches`].
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Batches<R> {
     of: R,
     rows: Range<u64>,
     batch_rows: u64,
+    buffers: Buffers,
 }
 
 impl<R: Rows> Iterator for Batches<R> {
@@ -106,7 +107,8 @@ impl<R: Rows> Iterator for Batches<R> {
             return None;
         }
         let end = self.rows.start.saturating_add(self.batch_rows).min(self.rows.end);
-        let batch = self.of.fill(self.rows.start..end);
+        let batch = self.of.fill(self.rows.start..end, &mut self.buffers);
+        self.buffers.keep(&batch);
         self.rows.start = end;
         Some(batch)
     }

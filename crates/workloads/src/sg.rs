@@ -39,7 +39,7 @@ use crate::random::Lane;
 use crate::shapes::{normal, round};
 use crate::times::Times;
 use crate::zipf::Zipf;
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 use plugs::{Plug, plugs};
 
 /// The largest [`Options::houses`]: all plugs together have numbers of 16 bits.
@@ -132,19 +132,19 @@ impl Rows for Sg {
         self.model.times.check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let model = &*self.model;
         let plugs = model.plugs(rows.clone());
-        let number = |of: fn(&Plug) -> i32| {
-            Arc::new(Int32Array::from_iter_values(plugs.iter().map(|plug| of(plug)))) as ArrayRef
+        let number = |of: fn(&Plug) -> i32, buffers: &mut Buffers| {
+            Arc::new(Int32Array::from(buffers.filled(plugs.iter().map(|plug| of(plug))))) as ArrayRef
         };
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMillisecondArray::from(model.times.column(rows.clone()))),
-            Arc::new(Float32Array::from(model.value(&plugs, rows.clone()))),
-            Arc::new(Int32Array::from_iter_values(rows.map(property))),
-            number(|plug| plug.plug),
-            number(|plug| plug.household),
-            number(|plug| plug.house),
+            Arc::new(TimestampMillisecondArray::from(model.times.column(rows.clone(), buffers))),
+            Arc::new(Float32Array::from(model.value(&plugs, rows.clone(), buffers))),
+            Arc::new(Int32Array::from(buffers.filled(rows.map(property)))),
+            number(|plug| plug.plug, buffers),
+            number(|plug| plug.household, buffers),
+            number(|plug| plug.house, buffers),
         ];
         RecordBatch::try_new(schema(), arrays)
             .expect("the columns have the types of the schema and one length")
@@ -173,7 +173,7 @@ impl Model {
         }
     }
 
-    fn value(&self, plugs: &[&Plug], rows: Range<u64>) -> Vec<f32> {
+    fn value(&self, plugs: &[&Plug], rows: Range<u64>, buffers: &mut Buffers) -> Vec<f32> {
         let value = |(plug, row): (&&Plug, u64)| {
             let value = if property(row) == WORK {
                 let seconds = (row / 2 / self.plugs.len() as u64) as f64 * SECONDS_PER_READING;
@@ -183,6 +183,6 @@ impl Model {
             };
             (round(value.max(0.0) * 1_000.0) as f64 / 1_000.0) as f32
         };
-        plugs.iter().zip(rows).map(value).collect()
+        buffers.filled(plugs.iter().zip(rows).map(value))
     }
 }

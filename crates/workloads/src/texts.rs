@@ -3,39 +3,43 @@
 use arrow_array::StringArray;
 use arrow_buffer::{Buffer, OffsetBuffer};
 
+use crate::Buffers;
+
 /// A column of text that is being filled.
 pub(crate) struct Texts {
+    /// Longer than the texts will be: whatever stands behind `end` is of no account.
     bytes: Vec<u8>,
+    end: usize,
     offsets: Vec<i32>,
 }
 
 impl Texts {
     /// For so many rows, each at most `width` long. Together they must stay below 2 GiB: a batch of any
     /// workload does, with texts up to 127 bytes.
-    pub(crate) fn with_capacity(rows: usize, width: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
+    pub(crate) fn with_room(rows: usize, width: usize, buffers: &mut Buffers) -> Self {
+        let mut offsets = buffers.take(rows + 1);
         offsets.push(0);
-        // One text more than fits: see `push`.
-        Self { bytes: Vec::with_capacity((rows + 1) * width), offsets }
+        // One text more than fits: see `append`.
+        Self { bytes: buffers.take_full((rows + 1) * width), end: 0, offsets }
     }
 
-    /// The next row: the first `length` bytes of `text`, which are ASCII. The whole of `text` is copied, as
-    /// its size is known when this is compiled, then what is too much is cut off.
+    /// The next row: the first `length` bytes of `text`, which are ASCII.
     #[inline(always)]
     pub(crate) fn push<const WIDTH: usize>(&mut self, text: &[u8; WIDTH], length: usize) {
         self.append(text, length);
-        self.offsets.push(self.bytes.len() as i32);
+        self.offsets.push(self.end as i32);
     }
 
-    /// As `push`, but the row goes on.
+    /// As `push`, but the row goes on. The whole of `text` is copied, as its size is known when this is
+    /// compiled; the next one is written over what was too much.
     #[inline(always)]
     pub(crate) fn append<const WIDTH: usize>(&mut self, text: &[u8; WIDTH], length: usize) {
-        let end = self.bytes.len() + length;
-        self.bytes.extend_from_slice(text);
-        self.bytes.truncate(end);
+        self.bytes[self.end..self.end + WIDTH].copy_from_slice(text);
+        self.end += length;
     }
 
-    pub(crate) fn finish(self) -> StringArray {
+    pub(crate) fn finish(mut self) -> StringArray {
+        self.bytes.truncate(self.end);
         let offsets = OffsetBuffer::new(self.offsets.into());
         StringArray::try_new(offsets, Buffer::from_vec(self.bytes), None)
             .expect("ASCII texts, and offsets between them")
@@ -60,8 +64,12 @@ impl<const WIDTH: usize> Words<WIDTH> {
     }
 
     /// The column of the words with these numbers.
-    pub(crate) fn column(&self, numbers: impl ExactSizeIterator<Item = usize>) -> StringArray {
-        let mut texts = Texts::with_capacity(numbers.len(), WIDTH);
+    pub(crate) fn column(
+        &self,
+        numbers: impl ExactSizeIterator<Item = usize>,
+        buffers: &mut Buffers,
+    ) -> StringArray {
+        let mut texts = Texts::with_room(numbers.len(), WIDTH, buffers);
         for number in numbers {
             let (field, length) = &self.fields[number];
             texts.push(field, *length);
@@ -115,9 +123,9 @@ mod tests {
     #[test]
     fn words_come_back_as_they_are() {
         let words = Words::<8>::new(["", "a", "modal", "purchase"]);
-        let column = words.column([3usize, 0, 1, 1, 2].into_iter());
+        let column = words.column([3usize, 0, 1, 1, 2].into_iter(), &mut Buffers::default());
         let read: Vec<&str> = column.iter().flatten().collect();
         assert_eq!(read, ["purchase", "", "a", "a", "modal"]);
-        assert_eq!(words.column([].into_iter()).len(), 0);
+        assert_eq!(words.column([].into_iter(), &mut Buffers::default()).len(), 0);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::random::Lane;
 use crate::rates::Rates;
-use crate::{WorkloadError, bounds};
+use crate::{Buffers, WorkloadError, bounds};
 
 /// The largest `out_of_order_ms` of any workload: a year. Far beyond use, and far from overflow.
 pub const MAX_OUT_OF_ORDER_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
@@ -62,8 +62,8 @@ impl Times {
     }
 
     /// The event time of each row, in milliseconds since 1970.
-    pub(crate) fn column(&self, rows: Range<u64>) -> Vec<i64> {
-        let mut times = self.in_order(rows.clone());
+    pub(crate) fn column(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
+        let mut times = self.in_order(rows.clone(), buffers);
         self.disorder(rows, &mut times);
         times
     }
@@ -71,8 +71,8 @@ impl Times {
     /// The time of each row before it is moved, stretch by stretch. Only the first of a stretch is divided: each
     /// next one adds 1000 to the dividend, so the quotient grows by a fixed step, and by one more when the
     /// remainder passes the rate.
-    fn in_order(&self, mut rows: Range<u64>) -> Vec<i64> {
-        let mut times = Vec::with_capacity(rows.end.saturating_sub(rows.start) as usize);
+    fn in_order(&self, mut rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
+        let mut times = buffers.take(rows.end.saturating_sub(rows.start) as usize);
         while !rows.is_empty() {
             let first = u128::from(rows.start);
             let stretch = self.pace.rates.stretch(first);
@@ -128,7 +128,8 @@ mod tests {
     use super::*;
 
     fn in_order(rates: Rates, start_ms: u64, rows: Range<u64>) -> Vec<i64> {
-        Times::new(7, 0, start_ms, Pace { rates, out_of_order_ms: 0, late_every: 0 }).in_order(rows)
+        Times::new(7, 0, start_ms, Pace { rates, out_of_order_ms: 0, late_every: 0 })
+            .in_order(rows, &mut Buffers::default())
     }
 
     proptest! {

@@ -42,7 +42,7 @@ pub use options::Options;
 pub use strings::{YsbStrings, campaigns_strings, schema_strings};
 
 pub use crate::times::{MAX_LATE_MS, MAX_OUT_OF_ORDER_MS};
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 use columns::Columns;
 
 /// Ads, with ids `0..ADS`.
@@ -104,17 +104,17 @@ impl Rows for Ysb {
         self.columns.times.check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let columns = &self.columns;
         let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMillisecondArray::from(columns.times.column(rows.clone()))),
-            numbers(columns.user_id(rows.clone())),
-            numbers(columns.page_id(rows.clone())),
-            numbers(columns.ad_id(rows.clone())),
-            numbers(columns.ad_type(rows.clone())),
-            numbers(columns.event_type(rows.clone())),
-            numbers(columns.ip(rows)),
+            Arc::new(TimestampMillisecondArray::from(columns.times.column(rows.clone(), buffers))),
+            numbers(columns.user_id(rows.clone(), buffers)),
+            numbers(columns.page_id(rows.clone(), buffers)),
+            numbers(columns.ad_id(rows.clone(), buffers)),
+            numbers(columns.ad_type(rows.clone(), buffers)),
+            numbers(columns.event_type(rows.clone(), buffers)),
+            numbers(columns.ip(rows, buffers)),
         ];
         RecordBatch::try_new(schema(), arrays)
             .expect("the columns have the types of the schema and one length")

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::Options;
+use crate::Buffers;
 use crate::random::Lane;
 use crate::shapes::pareto;
 
@@ -62,9 +63,9 @@ impl Volumes {
 
     /// Where volumes vary: when each row comes, in milliseconds. The rows of a second are spread over it
     /// evenly. The rows were checked: their times fit.
-    pub(super) fn in_order(&self, mut rows: Range<u64>) -> Option<Vec<i64>> {
+    pub(super) fn in_order(&self, mut rows: Range<u64>, buffers: &mut Buffers) -> Option<Vec<i64>> {
         let lane = self.weights?;
-        let mut times = Vec::with_capacity(rows.end.saturating_sub(rows.start) as usize);
+        let mut times = buffers.take(rows.end.saturating_sub(rows.start) as usize);
         while !rows.is_empty() {
             let period = self.period(lane, rows.start / self.rows_per_period());
             let into = rows.start - period.first_row;

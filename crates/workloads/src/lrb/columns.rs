@@ -8,6 +8,7 @@ use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 use super::requests::Request;
 use super::road::{Report, Road};
 use super::{SEGMENT_FT, schema};
+use crate::Buffers;
 
 /// `qid`, `sinit`, `send`, `dow`, `tod` and `day`.
 const REQUEST_COLUMNS: usize = 6;
@@ -29,11 +30,10 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn new(first_row: u64, rows: usize) -> Self {
-        let column = || Vec::with_capacity(rows);
+    pub(super) fn new(first_row: u64, rows: usize, buffers: &mut Buffers) -> Self {
+        let mut column = || buffers.take(rows);
         Self {
             first_row,
-            time: Vec::with_capacity(rows),
             vid: column(),
             speed: column(),
             xway: column(),
@@ -41,8 +41,9 @@ impl Columns {
             dir: column(),
             seg: column(),
             pos: column(),
-            kind: vec![0; rows],
-            request: std::array::from_fn(|_| vec![-1; rows]),
+            time: buffers.take(rows),
+            kind: buffers.filled(std::iter::repeat_n(0, rows)),
+            request: std::array::from_fn(|_| buffers.filled(std::iter::repeat_n(-1, rows))),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::Buffers;
 use crate::random::Lane;
 
 /// Rows between two points of a drift, as a power of two.
@@ -19,18 +20,18 @@ const STRETCHES_PER_SURGE: u64 = 4;
 const FADING_ROWS: u64 = 64;
 
 /// Drift of at most `reach` up and down.
-pub(super) fn drift(lane: Lane, reach: u64, rows: Range<u64>) -> Vec<i32> {
+pub(super) fn drift(lane: Lane, reach: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
     let point = |n: u64| lane.below(n, 2 * reach + 1) as i64 - reach as i64;
     let between = |row: u64| {
         let (n, into) = (row >> SPAN_BITS, (row % SPAN) as i64);
         // Floor division, by shifting: negative values are no exception.
         ((point(n) * (SPAN as i64 - into) + point(n + 1) * into) >> SPAN_BITS) as i32
     };
-    rows.map(between).collect()
+    buffers.filled(rows.map(between))
 }
 
 /// Surges of at most `reach`, and 0 between them.
-pub(super) fn surge(lane: Lane, reach: u64, rows: Range<u64>) -> Vec<i32> {
+pub(super) fn surge(lane: Lane, reach: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
     const STRETCH: u64 = 1 << STRETCH_BITS;
     let surge = |row: u64| {
         let (stretch, into) = (row >> STRETCH_BITS, row % STRETCH);
@@ -42,10 +43,10 @@ pub(super) fn surge(lane: Lane, reach: u64, rows: Range<u64>) -> Vec<i32> {
         let since = into.wrapping_sub(start);
         (height * FADING_ROWS.saturating_sub(since) / FADING_ROWS) as i32
     };
-    rows.map(surge).collect()
+    buffers.filled(rows.map(surge))
 }
 
 /// Noise with a standard deviation of 4, from -32 to 32: how many bits are set.
-pub(super) fn noise(lane: Lane, rows: Range<u64>) -> Vec<i32> {
-    rows.map(|row| lane.bits(row).count_ones() as i32 - 32).collect()
+pub(super) fn noise(lane: Lane, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
+    buffers.filled(rows.map(|row| lane.bits(row).count_ones() as i32 - 32))
 }

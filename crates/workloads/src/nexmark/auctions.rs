@@ -11,7 +11,7 @@ use super::references::{self, Draw};
 use super::stream::Stream;
 use super::text::{Text, extra, longest_extra, sequence};
 use super::{CATEGORIES, FIRST_AUCTION_ID, FIRST_CATEGORY, Parts, lanes, max_batch_rows};
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 
 /// The shortest item name and the shortest description.
 const SHORTEST: u64 = 3;
@@ -28,9 +28,9 @@ pub struct Auctions {
 
 impl Auctions {
     /// [`SHORTEST`] to `longest` letters and blanks per event.
-    fn words(&self, length: u64, words: u64, longest: u64, events: &[u64]) -> Text {
+    fn words(&self, length: u64, words: u64, longest: u64, events: &[u64], buffers: &mut Buffers) -> Text {
         let (length, words) = (self.parts.lane(length), self.parts.lane(words));
-        let mut text = Text::new(events.len(), longest as usize);
+        let mut text = Text::new(events.len(), longest as usize, buffers);
         for &event in events {
             let words = sequence(words, event);
             let length = SHORTEST + length.below(event, longest - SHORTEST + 1);
@@ -40,19 +40,19 @@ impl Auctions {
         text
     }
 
-    fn seller(&self, events: &[u64]) -> Vec<i64> {
+    fn seller(&self, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
         let options = &self.parts.options;
         let draw = Draw {
             is_hot: self.parts.lane(lanes::SELLER_IS_HOT),
             other: self.parts.lane(lanes::SELLER),
             hot_ratio: options.hot_seller_ratio,
         };
-        references::sellers(draw, options, events)
+        references::sellers(draw, options, events, buffers)
     }
 
-    fn category(&self, events: &[u64]) -> Vec<i64> {
+    fn category(&self, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.parts.lane(lanes::CATEGORY);
-        events.iter().map(|&event| FIRST_CATEGORY + lane.below(event, CATEGORIES) as i64).collect()
+        buffers.filled(events.iter().map(|&event| FIRST_CATEGORY + lane.below(event, CATEGORIES) as i64))
     }
 }
 
@@ -69,23 +69,25 @@ impl Rows for Auctions {
         self.parts.check_rows(Stream::Auction, rows, self.parts.clock.longest_open_ms())
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let (options, clock) = (&self.parts.options, &self.parts.clock);
-        let events = Stream::Auction.events(rows.clone());
+        let events = Stream::Auction.events(rows.clone(), buffers);
         let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
         let times = |values: Vec<i64>| Arc::new(TimestampMillisecondArray::from(values)) as ArrayRef;
 
-        let ids = rows.map(|row| row as i64 + FIRST_AUCTION_ID).collect();
-        let item_name = self.words(lanes::ITEM_NAME_LENGTH, lanes::ITEM_NAME, LONGEST_NAME, &events);
+        let ids = buffers.filled(rows.map(|row| row as i64 + FIRST_AUCTION_ID));
+        let item_name = self.words(lanes::ITEM_NAME_LENGTH, lanes::ITEM_NAME, LONGEST_NAME, &events, buffers);
         let description =
-            self.words(lanes::DESCRIPTION_LENGTH, lanes::DESCRIPTION, LONGEST_DESCRIPTION, &events);
+            self.words(lanes::DESCRIPTION_LENGTH, lanes::DESCRIPTION, LONGEST_DESCRIPTION, &events, buffers);
         let used = |row| NUMBERS + item_name.row_bytes(row) + description.row_bytes(row);
-        let extra = extra(options.seed, &events, options.auction_bytes, used);
-        let initial_bid = prices(self.parts.lane(lanes::INITIAL_BID), &events);
-        let above = prices(self.parts.lane(lanes::RESERVE), &events);
-        let reserve = initial_bid.iter().zip(above).map(|(bid, above)| bid + above).collect();
-        let date_time = clock.date_time(&events);
-        let expires = date_time.iter().zip(clock.open_for(&events)).map(|(time, open)| time + open).collect();
+        let extra = extra(options.seed, &events, options.auction_bytes, used, buffers);
+        let initial_bid = prices(self.parts.lane(lanes::INITIAL_BID), &events, buffers);
+        let above = prices(self.parts.lane(lanes::RESERVE), &events, buffers);
+        let reserve = buffers.filled(initial_bid.iter().zip(&above).map(|(bid, above)| bid + above));
+        buffers.give_back(above);
+        let date_time = clock.date_time(&events, buffers);
+        let open_for = clock.open_for(&events);
+        let expires = buffers.filled(date_time.iter().zip(open_for).map(|(time, open)| time + open));
         let arrays = vec![
             numbers(ids),
             item_name.finish(),
@@ -94,10 +96,11 @@ impl Rows for Auctions {
             numbers(reserve),
             times(date_time),
             times(expires),
-            numbers(self.seller(&events)),
-            numbers(self.category(&events)),
+            numbers(self.seller(&events, buffers)),
+            numbers(self.category(&events, buffers)),
             extra,
         ];
+        buffers.give_back(events);
         RecordBatch::try_new(self.schema(), arrays)
             .expect("the columns have the types of the schema and one length")
     }

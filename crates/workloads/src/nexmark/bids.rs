@@ -11,7 +11,7 @@ use super::references::{self, Draw};
 use super::stream::Stream;
 use super::text::{extra, longest_extra};
 use super::{Parts, lanes, max_batch_rows};
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 
 /// The longest string beside `extra`: an url.
 const LONGEST: u64 = 80;
@@ -26,24 +26,24 @@ pub struct Bids {
 }
 
 impl Bids {
-    fn auction(&self, events: &[u64]) -> Vec<i64> {
+    fn auction(&self, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
         let options = &self.parts.options;
         let draw = Draw {
             is_hot: self.parts.lane(lanes::AUCTION_IS_HOT),
             other: self.parts.lane(lanes::AUCTION),
             hot_ratio: options.hot_auction_ratio,
         };
-        references::auctions(draw, options, events)
+        references::auctions(draw, options, events, buffers)
     }
 
-    fn bidder(&self, events: &[u64]) -> Vec<i64> {
+    fn bidder(&self, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
         let options = &self.parts.options;
         let draw = Draw {
             is_hot: self.parts.lane(lanes::BIDDER_IS_HOT),
             other: self.parts.lane(lanes::BIDDER),
             hot_ratio: options.hot_bidder_ratio,
         };
-        references::bidders(draw, options, events)
+        references::bidders(draw, options, events, buffers)
     }
 }
 
@@ -60,21 +60,22 @@ impl Rows for Bids {
         self.parts.check_rows(Stream::Bid, rows, 0)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let options = &self.parts.options;
-        let events = Stream::Bid.events(rows);
+        let events = Stream::Bid.events(rows, buffers);
         let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
-        let [channel, url] = self.parts.channels.columns(&events);
-        let date_time = self.parts.clock.date_time(&events);
+        let [channel, url] = self.parts.channels.columns(&events, buffers);
+        let date_time = self.parts.clock.date_time(&events, buffers);
         let arrays = vec![
-            numbers(self.auction(&events)),
-            numbers(self.bidder(&events)),
-            numbers(prices(self.parts.lane(lanes::PRICE), &events)),
+            numbers(self.auction(&events, buffers)),
+            numbers(self.bidder(&events, buffers)),
+            numbers(prices(self.parts.lane(lanes::PRICE), &events, buffers)),
             channel,
             url,
             Arc::new(TimestampMillisecondArray::from(date_time)),
-            extra(options.seed, &events, options.bid_bytes, |_| NUMBERS),
+            extra(options.seed, &events, options.bid_bytes, |_| NUMBERS, buffers),
         ];
+        buffers.give_back(events);
         RecordBatch::try_new(self.schema(), arrays)
             .expect("the columns have the types of the schema and one length")
     }

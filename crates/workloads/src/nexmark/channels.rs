@@ -7,6 +7,7 @@ use arrow_array::ArrayRef;
 
 use super::lanes;
 use super::text::{Text, sequence};
+use crate::Buffers;
 use crate::random::Lane;
 
 /// The channels of every other bid.
@@ -29,7 +30,8 @@ pub(super) struct Channels {
 impl Channels {
     pub(super) fn new(seed: u64) -> Self {
         let channels = HOT.len() + OTHERS as usize;
-        let (mut names, mut urls) = (Text::new(channels, 12), Text::new(channels, 72));
+        let buffers = &mut Buffers::default();
+        let (mut names, mut urls) = (Text::new(channels, 12, buffers), Text::new(channels, 72, buffers));
         let has_id = Lane::new(seed, lanes::HAS_CHANNEL_ID);
         for (channel, name) in (0..).zip(HOT) {
             names.push(name.as_bytes());
@@ -55,11 +57,12 @@ impl Channels {
     }
 
     /// The columns `channel` and `url` of these bids.
-    pub(super) fn columns(&self, events: &[u64]) -> [ArrayRef; 2] {
+    pub(super) fn columns(&self, events: &[u64], buffers: &mut Buffers) -> [ArrayRef; 2] {
         let lane = |lane| Lane::new(self.seed, lane);
         let (is_hot, hot) = (lane(lanes::CHANNEL_IS_HOT), lane(lanes::HOT_CHANNEL));
         let other = lane(lanes::CHANNEL);
-        let (mut names, mut urls) = (Text::new(events.len(), 12), Text::new(events.len(), 72));
+        let mut names = Text::new(events.len(), 12, buffers);
+        let mut urls = Text::new(events.len(), 72, buffers);
         for &event in events {
             let channel = if is_hot.below(event, HOT_RATIO) > 0 {
                 hot.below(event, HOT.len() as u64)

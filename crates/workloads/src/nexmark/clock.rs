@@ -2,10 +2,10 @@
 
 use super::stream::{EPOCH, Stream};
 use super::{Options, lanes};
-use crate::WorkloadError;
 use crate::random::Lane;
 use crate::rates::{Rates, STEPS};
 use crate::times::Times;
+use crate::{Buffers, WorkloadError};
 
 /// A span of event time: whole milliseconds, and `rest / rate` of one more.
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +59,8 @@ impl Clock {
     }
 
     /// The time of each event.
-    pub(super) fn date_time(&self, events: &[u64]) -> Vec<i64> {
-        let mut times = self.in_order(events);
+    pub(super) fn date_time(&self, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+        let mut times = self.in_order(events, buffers);
         self.moved.disorder(events.iter().copied(), &mut times);
         times
     }
@@ -85,8 +85,8 @@ impl Clock {
 
     /// The time of each event before it is moved, stretch by stretch of one rate. Neighbours among the events
     /// are at most an epoch apart.
-    fn in_order(&self, mut events: &[u64]) -> Vec<i64> {
-        let mut times = Vec::with_capacity(events.len());
+    fn in_order(&self, mut events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+        let mut times = buffers.take(events.len());
         while let Some(&first) = events.first() {
             let stretch = self.rates.stretch(first.into());
             let (inside, behind) =
@@ -142,8 +142,8 @@ mod tests {
                 // Keep clear of times that do not fit, which are refused.
                 let start = start.min(rate.saturating_mul(1_000_000_000));
                 let clock = Clock::new(&Options { rate, first_event_time_ms, ..Options::default() });
-                let events = stream.events(start..start + 300);
-                for (event, time) in events.iter().zip(clock.date_time(&events)) {
+                let events = stream.events(start..start + 300, &mut Buffers::default());
+                for (event, time) in events.iter().zip(clock.date_time(&events, &mut Buffers::default())) {
                     let since = i128::from(*event) * 1_000 / i128::from(rate);
                     prop_assert_eq!(i128::from(time), i128::from(first_event_time_ms) + since);
                 }
@@ -158,8 +158,8 @@ mod tests {
         ) {
             let clock = Clock::new(&Options { rate, step_every_s, ..Options::default() });
             for stream in Stream::ALL {
-                let events = stream.events(start..start + 700);
-                let times = clock.date_time(&events);
+                let events = stream.events(start..start + 700, &mut Buffers::default());
+                let times = clock.date_time(&events, &mut Buffers::default());
                 prop_assert!(times.is_sorted() && times.len() == 700);
                 for (&event, time) in events.iter().zip(times) {
                     prop_assert_eq!(time as u128, clock.rates.since_ms(event.into()), "event {}", event);
@@ -175,7 +175,7 @@ mod tests {
             step_every_s in prop_oneof![Just(0), 1..60u64],
         ) {
             let clock = Clock::new(&Options { rate, step_every_s, auctions_in_flight, ..Options::default() });
-            let events = Stream::Auction.events(start..start + 200);
+            let events = Stream::Auction.events(start..start + 200, &mut Buffers::default());
             let at = |event: u64| clock.rates.since_ms(event.into());
             for (&event, length) in events.iter().zip(clock.open_for(&events)) {
                 let flight = (at(event + auctions_in_flight * 50 / 3) - at(event)) as u64;

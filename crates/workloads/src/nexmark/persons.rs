@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use super::stream::Stream;
 use super::text::{Text, extra, longest_extra, sequence};
 use super::{FIRST_PERSON_ID, Parts, lanes, max_batch_rows};
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 
 const FIRST_NAMES: [&str; 11] =
     ["Ada", "Bruno", "Clara", "Diego", "Emma", "Felix", "Greta", "Hugo", "Ines", "Jonas", "Kira"];
@@ -33,9 +33,9 @@ pub struct Persons {
 
 impl Persons {
     /// One of these words per event.
-    fn word(&self, lane: u64, words: &[&str], events: &[u64]) -> Text {
+    fn word(&self, lane: u64, words: &[&str], events: &[u64], buffers: &mut Buffers) -> Text {
         let lane = self.parts.lane(lane);
-        let mut text = Text::new(events.len(), 10);
+        let mut text = Text::new(events.len(), 10, buffers);
         for &event in events {
             text.push(words[lane.below(event, words.len() as u64) as usize].as_bytes());
             text.end_row();
@@ -43,9 +43,9 @@ impl Persons {
         text
     }
 
-    fn name(&self, events: &[u64]) -> Text {
+    fn name(&self, events: &[u64], buffers: &mut Buffers) -> Text {
         let (first, last) = (self.parts.lane(lanes::FIRST_NAME), self.parts.lane(lanes::LAST_NAME));
-        let mut text = Text::new(events.len(), 16);
+        let mut text = Text::new(events.len(), 16, buffers);
         for &event in events {
             text.push(FIRST_NAMES[first.below(event, FIRST_NAMES.len() as u64) as usize].as_bytes());
             text.push(b" ");
@@ -55,11 +55,11 @@ impl Persons {
         text
     }
 
-    fn email_address(&self, events: &[u64]) -> Text {
+    fn email_address(&self, events: &[u64], buffers: &mut Buffers) -> Text {
         let lane = |lane| self.parts.lane(lane);
         let (mailbox, mailbox_length) = (lane(lanes::MAILBOX), lane(lanes::MAILBOX_LENGTH));
         let (domain, domain_length) = (lane(lanes::DOMAIN), lane(lanes::DOMAIN_LENGTH));
-        let mut text = Text::new(events.len(), 24);
+        let mut text = Text::new(events.len(), 24, buffers);
         for &event in events {
             text.push_letters(sequence(mailbox, event), 3 + mailbox_length.below(event, 4));
             text.push(b"@");
@@ -70,9 +70,9 @@ impl Persons {
         text
     }
 
-    fn credit_card(&self, events: &[u64]) -> Text {
+    fn credit_card(&self, events: &[u64], buffers: &mut Buffers) -> Text {
         let lane = self.parts.lane(lanes::CREDIT_CARD);
-        let mut text = Text::new(events.len(), 19);
+        let mut text = Text::new(events.len(), 19, buffers);
         for &event in events {
             let mut number = lane.below(event, 10_000_000_000_000_000);
             for group in 0..4 {
@@ -101,24 +101,25 @@ impl Rows for Persons {
         self.parts.check_rows(Stream::Person, rows, 0)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let options = &self.parts.options;
-        let events = Stream::Person.events(rows.clone());
-        let ids = Int64Array::from_iter_values(rows.map(|row| row as i64 + FIRST_PERSON_ID));
-        let date_time = self.parts.clock.date_time(&events);
+        let events = Stream::Person.events(rows.clone(), buffers);
+        let ids = Int64Array::from(buffers.filled(rows.map(|row| row as i64 + FIRST_PERSON_ID)));
+        let date_time = self.parts.clock.date_time(&events, buffers);
         let strings = [
-            self.name(&events),
-            self.email_address(&events),
-            self.credit_card(&events),
-            self.word(lanes::CITY, &CITIES, &events),
-            self.word(lanes::STATE, &STATES, &events),
+            self.name(&events, buffers),
+            self.email_address(&events, buffers),
+            self.credit_card(&events, buffers),
+            self.word(lanes::CITY, &CITIES, &events, buffers),
+            self.word(lanes::STATE, &STATES, &events, buffers),
         ];
         let used = |row| NUMBERS + strings.iter().map(|text| text.row_bytes(row)).sum::<u64>();
-        let extra = extra(options.seed, &events, options.person_bytes, used);
+        let extra = extra(options.seed, &events, options.person_bytes, used, buffers);
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(ids)];
         arrays.extend(strings.map(Text::finish));
         arrays.push(Arc::new(TimestampMillisecondArray::from(date_time)));
         arrays.push(extra);
+        buffers.give_back(events);
         RecordBatch::try_new(self.schema(), arrays)
             .expect("the columns have the types of the schema and one length")
     }

@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use crate::Buffers;
 use crate::random::Lane;
 
 /// The leading bits of a draw choose a step of the table, the others how far beyond it.
@@ -29,9 +30,9 @@ static POWERS: LazyLock<[f64; STEPS]> = LazyLock::new(|| {
 });
 
 /// One price per event.
-pub(super) fn prices(lane: Lane, events: &[u64]) -> Vec<i64> {
+pub(super) fn prices(lane: Lane, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
     let powers: &[f64; STEPS] = &POWERS;
-    events.iter().map(|&event| price(powers, lane.bits(event))).collect()
+    buffers.filled(events.iter().map(|&event| price(powers, lane.bits(event))))
 }
 
 /// The price that 64 random bits stand for.

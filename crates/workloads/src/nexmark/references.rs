@@ -5,6 +5,7 @@
 
 use super::stream::{EPOCH, Stream};
 use super::{FIRST_AUCTION_ID, FIRST_PERSON_ID, Options};
+use crate::Buffers;
 use crate::random::Lane;
 
 /// One person, and one auction, in so many is hot for a while.
@@ -39,17 +40,23 @@ fn newest_auction(bid: u64) -> u64 {
 }
 
 /// The sellers of auctions. The hot one is the first of the newest hundred persons.
-pub(super) fn sellers(draw: Draw, options: &Options, events: &[u64]) -> Vec<i64> {
-    people(draw, options, events, |newest| newest / HOT_EVERY * HOT_EVERY)
+pub(super) fn sellers(draw: Draw, options: &Options, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+    people(draw, options, events, |newest| newest / HOT_EVERY * HOT_EVERY, buffers)
 }
 
 /// The bidders of bids. The hot one is the second of the newest hundred persons, so that it is not the hot
 /// seller; while the first is the newest, it bids.
-pub(super) fn bidders(draw: Draw, options: &Options, events: &[u64]) -> Vec<i64> {
-    people(draw, options, events, |newest| (newest / HOT_EVERY * HOT_EVERY + 1).min(newest))
+pub(super) fn bidders(draw: Draw, options: &Options, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+    people(draw, options, events, |newest| (newest / HOT_EVERY * HOT_EVERY + 1).min(newest), buffers)
 }
 
-fn people(draw: Draw, options: &Options, events: &[u64], hot: impl Fn(u64) -> u64) -> Vec<i64> {
+fn people(
+    draw: Draw,
+    options: &Options,
+    events: &[u64],
+    hot: impl Fn(u64) -> u64,
+    buffers: &mut Buffers,
+) -> Vec<i64> {
     let (most, lead) = (options.active_people, options.id_lead);
     let ids = events.iter().map(|&event| {
         let newest = newest_person(event);
@@ -58,11 +65,11 @@ fn people(draw: Draw, options: &Options, events: &[u64], hot: impl Fn(u64) -> u6
         let id = if draw.is_hot(event) { hot(newest) } else { other };
         id as i64 + FIRST_PERSON_ID
     });
-    ids.collect()
+    buffers.filled(ids)
 }
 
 /// The auctions that are bid on. The hot one is the first of the newest hundred.
-pub(super) fn auctions(draw: Draw, options: &Options, events: &[u64]) -> Vec<i64> {
+pub(super) fn auctions(draw: Draw, options: &Options, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
     let (most, lead) = (options.auctions_in_flight, options.id_lead);
     let ids = events.iter().map(|&event| {
         let newest = newest_auction(event);
@@ -71,5 +78,5 @@ pub(super) fn auctions(draw: Draw, options: &Options, events: &[u64]) -> Vec<i64
         let id = if draw.is_hot(event) { newest / HOT_EVERY * HOT_EVERY } else { other };
         id as i64 + FIRST_AUCTION_ID
     });
-    ids.collect()
+    buffers.filled(ids)
 }

@@ -5,6 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
+use crate::Buffers;
+
 /// Events after which the streams take turns in the same way again.
 pub(super) const EPOCH: u64 = 50;
 
@@ -52,20 +54,19 @@ impl Stream {
     }
 
     /// The events that rows are, which were checked.
-    pub(super) fn events(self, rows: Range<u64>) -> Vec<u64> {
+    pub(super) fn events(self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<u64> {
         let (first, per_epoch) = (self.first(), self.per_epoch());
         // Wrapping: an empty range may be anywhere, and the epoch after the last row is never looked at.
         let mut epoch = (rows.start / per_epoch).wrapping_mul(EPOCH);
         let mut place = rows.start % per_epoch;
-        rows.map(|_| {
+        buffers.filled(rows.map(|_| {
             let event = epoch + first + place;
             place += 1;
             if place == per_epoch {
                 (epoch, place) = (epoch.wrapping_add(EPOCH), 0);
             }
             event
-        })
-        .collect()
+        }))
     }
 
     /// Its first event of each epoch.
@@ -134,7 +135,12 @@ mod tests {
     fn every_event_is_one_row_of_one_stream() {
         let mut events: Vec<(u64, Stream)> = Stream::ALL
             .into_iter()
-            .flat_map(|stream| stream.events(0..rows_of(stream, 1_234)).into_iter().map(move |e| (e, stream)))
+            .flat_map(|stream| {
+                stream
+                    .events(0..rows_of(stream, 1_234), &mut Buffers::default())
+                    .into_iter()
+                    .map(move |e| (e, stream))
+            })
             .collect();
         events.sort_by_key(|&(event, _)| event);
         for (expected, (event, stream)) in (0..1_234).zip(&events) {
@@ -154,7 +160,9 @@ mod tests {
         for stream in Stream::ALL {
             let end = rows_of(stream, u64::MAX);
             for start in [0, 1, 45, 46, 1 << 40, end - 100] {
-                for (row, event) in (start..).zip(stream.events(start..(start + 150).min(end))) {
+                for (row, event) in
+                    (start..).zip(stream.events(start..(start + 150).min(end), &mut Buffers::default()))
+                {
                     assert_eq!(stream.event(row), Some(event));
                 }
             }
@@ -162,7 +170,7 @@ mod tests {
             let last = stream.event(end - u64::from(stream != Stream::Bid)).expect("one of the last events");
             assert!(u64::MAX - last < EPOCH);
             assert_eq!(stream.event(end + 1), None);
-            assert!(stream.events(u64::MAX..u64::MAX).is_empty());
+            assert!(stream.events(u64::MAX..u64::MAX, &mut Buffers::default()).is_empty());
         }
     }
 }

@@ -6,6 +6,7 @@ use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 
 use super::lanes;
+use crate::Buffers;
 use crate::random::Lane;
 
 /// A column of ASCII strings in the making. Batches are bounded so that its bytes never outgrow the offsets.
@@ -17,10 +18,10 @@ pub(super) struct Text {
 
 impl Text {
     /// For so many rows of about so many bytes each.
-    pub(super) fn new(rows: usize, bytes_per_row: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
+    pub(super) fn new(rows: usize, bytes_per_row: usize, buffers: &mut Buffers) -> Self {
+        let mut offsets = buffers.take(rows + 1);
         offsets.push(0);
-        Self { values: Vec::with_capacity(rows * bytes_per_row), offsets }
+        Self { values: buffers.take(rows * bytes_per_row), offsets }
     }
 
     /// Continues the row with these bytes.
@@ -91,21 +92,28 @@ pub(super) fn sequence(lane: Lane, event: u64) -> Lane {
 
 /// The column `extra`: random letters that bring rows with `used(row)` bytes up to `target` bytes on average,
 /// give or take a fifth of what is missing. Nothing for rows that have more.
-pub(super) fn extra(seed: u64, events: &[u64], target: u64, used: impl Fn(usize) -> u64) -> ArrayRef {
+pub(super) fn extra(
+    seed: u64,
+    events: &[u64],
+    target: u64,
+    used: impl Fn(usize) -> u64,
+    buffers: &mut Buffers,
+) -> ArrayRef {
     let (lengths, letters) = (Lane::new(seed, lanes::EXTRA_LENGTH), Lane::new(seed, lanes::EXTRA));
     let lengths = events.iter().enumerate().map(|(row, &event)| {
         let missing = target.saturating_sub(used(row));
         let slack = (missing + 2) / 5;
         missing - slack + lengths.below(event, slack * 2)
     });
-    let lengths: Vec<u64> = lengths.collect();
-    let mut text = Text::new(events.len(), 0);
+    let lengths = buffers.filled(lengths);
+    let mut text = Text::new(events.len(), 0, buffers);
     // A word more than needed, since letters come eight at a time.
-    text.values.reserve_exact(lengths.iter().sum::<u64>() as usize + 8);
-    for (&event, length) in events.iter().zip(lengths) {
+    text.values = buffers.take(lengths.iter().sum::<u64>() as usize + 8);
+    for (&event, &length) in events.iter().zip(&lengths) {
         text.push_letters(sequence(letters, event), length);
         text.end_row();
     }
+    buffers.give_back(lengths);
     text.finish()
 }
 
@@ -140,7 +148,7 @@ mod tests {
 
         #[test]
         fn rows_have_the_length_asked_for(lengths in prop::collection::vec(0..40u64, 0..50)) {
-            let mut text = Text::new(lengths.len(), 0);
+            let mut text = Text::new(lengths.len(), 0, &mut Buffers::default());
             for (row, &length) in (0u64..).zip(&lengths) {
                 text.push_letters(Lane::new(row, 0), length);
                 text.end_row();
@@ -170,7 +178,7 @@ mod tests {
 
     #[test]
     fn words_begin_and_end_with_letters() {
-        let mut text = Text::new(0, 0);
+        let mut text = Text::new(0, 0, &mut Buffers::default());
         let mut blanks = 0;
         for row in 0..2_000usize {
             text.push_words(Lane::new(row as u64, 0), Lane::new(row as u64, 1), row as u64 % 100);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use arrow_array::StringArray;
 
 use super::{Options, lanes};
+use crate::Buffers;
 use crate::random::Lane;
 use crate::texts::Words;
 
@@ -69,9 +70,9 @@ impl Cashier {
         rows.map(|row| self.payments[self.payment.below(row, 1_000) as usize]).collect()
     }
 
-    pub(super) fn payment_type(payments: &[u8]) -> StringArray {
+    pub(super) fn payment_type(payments: &[u8], buffers: &mut Buffers) -> StringArray {
         let words = Words::<3>::new(PAYMENTS.map(|(word, _)| word));
-        words.column(payments.iter().map(|&place| place.into()))
+        words.column(payments.iter().map(|&place| place.into()), buffers)
     }
 
     /// The amounts of trips with these distances, durations and payments.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{Options, lanes};
+use crate::Buffers;
 use crate::random::Lane;
 use crate::shapes::{log_normal, round};
 
@@ -36,13 +37,13 @@ impl Distances {
     }
 
     /// How long trips of these distances take.
-    pub(super) fn seconds(&self, hundredths: &[u32], rows: Range<u64>) -> Vec<i64> {
+    pub(super) fn seconds(&self, hundredths: &[u32], rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let seconds = |(&hundredths, row): (&u32, u64)| {
             let miles = f64::from(hundredths) / 100.0;
             let usual = (SLOWEST + FASTER_PER_MILE * miles).min(FASTEST);
             let speed = log_normal(self.speed.bits(row), usual, TRAFFIC_OCTAVES);
             round(3_600.0 * miles / speed)
         };
-        hundredths.iter().zip(rows).map(seconds).collect()
+        buffers.filled(hundredths.iter().zip(rows).map(seconds))
     }
 }

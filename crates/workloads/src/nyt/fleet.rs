@@ -6,6 +6,7 @@ use arrow_array::StringArray;
 
 use super::lanes;
 use super::{DRIVERS_PER_TAXI, Options, TAXIS};
+use crate::Buffers;
 use crate::random::Lane;
 use crate::shapes::{draws_of, is_among};
 use crate::texts::{Hex, Texts, Words};
@@ -27,24 +28,24 @@ impl Fleet {
         rows.map(|row| lane.below(row, u64::from(TAXIS)) as u32).collect()
     }
 
-    pub(super) fn medallion(&self, taxis: &[u32]) -> StringArray {
+    pub(super) fn medallion(&self, taxis: &[u32], buffers: &mut Buffers) -> StringArray {
         let (high, low) = (self.lane(lanes::TAXI_HIGH), self.lane(lanes::TAXI_LOW));
-        names(high, low, taxis.iter().map(|&taxi| taxi.into()))
+        names(high, low, taxis.iter().map(|&taxi| taxi.into()), buffers)
     }
 
-    pub(super) fn hack_license(&self, taxis: &[u32], rows: Range<u64>) -> StringArray {
+    pub(super) fn hack_license(&self, taxis: &[u32], rows: Range<u64>, buffers: &mut Buffers) -> StringArray {
         let which = self.lane(lanes::DRIVER);
         let (high, low) = (self.lane(lanes::DRIVER_HIGH), self.lane(lanes::DRIVER_LOW));
         let of_taxi = u64::from(DRIVERS_PER_TAXI);
         let drivers =
             taxis.iter().zip(rows).map(|(&taxi, row)| u64::from(taxi) * of_taxi + which.below(row, of_taxi));
-        names(high, low, drivers)
+        names(high, low, drivers, buffers)
     }
 
-    pub(super) fn vendor_id(&self, taxis: &[u32]) -> StringArray {
+    pub(super) fn vendor_id(&self, taxis: &[u32], buffers: &mut Buffers) -> StringArray {
         let lane = self.lane(lanes::VENDOR);
         let is_vts = |&taxi: &u32| usize::from(is_among(lane.bits(taxi.into()), self.vts));
-        Words::<3>::new(["CMT", "VTS"]).column(taxis.iter().map(is_vts))
+        Words::<3>::new(["CMT", "VTS"]).column(taxis.iter().map(is_vts), buffers)
     }
 
     fn lane(&self, lane: u64) -> Lane {
@@ -54,8 +55,8 @@ impl Fleet {
 
 /// Hexadecimal names, as long as those of the published data. A lane gives no number twice, so no two things
 /// share a name.
-fn names(high: Lane, low: Lane, numbers: impl Iterator<Item = u64>) -> StringArray {
-    let mut texts = Texts::with_capacity(numbers.size_hint().0, 32);
+fn names(high: Lane, low: Lane, numbers: impl Iterator<Item = u64>, buffers: &mut Buffers) -> StringArray {
+    let mut texts = Texts::with_room(numbers.size_hint().0, 32, buffers);
     for number in numbers {
         texts.push(&Hex::Upper.digits(high.bits(number), low.bits(number)), 32);
     }

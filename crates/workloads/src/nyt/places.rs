@@ -10,6 +10,7 @@ use super::grid::{
     CELL_METRES, HOT_COLUMN, HOT_ROW, METRES_PER_DEGREE_EAST, METRES_PER_DEGREE_SOUTH, centre_of,
 };
 use super::{Options, lanes};
+use crate::Buffers;
 use crate::random::Lane;
 use crate::shapes::{draws_of, either_side, is_among, normal, round};
 
@@ -106,12 +107,12 @@ impl Places {
 
     /// The ends of trips of these distances, in hundredths of a mile. Unknown places are at (0, 0), as in the
     /// published data.
-    pub(super) fn ends(&self, hundredths: &[u32], rows: Range<u64>) -> Ends {
+    pub(super) fn ends(&self, hundredths: &[u32], rows: Range<u64>, buffers: &mut Buffers) -> Ends {
         let mut ends = Ends {
-            pickup_longitude: Vec::with_capacity(hundredths.len()),
-            pickup_latitude: Vec::with_capacity(hundredths.len()),
-            dropoff_longitude: Vec::with_capacity(hundredths.len()),
-            dropoff_latitude: Vec::with_capacity(hundredths.len()),
+            pickup_longitude: buffers.take(hundredths.len()),
+            pickup_latitude: buffers.take(hundredths.len()),
+            dropoff_longitude: buffers.take(hundredths.len()),
+            dropoff_latitude: buffers.take(hundredths.len()),
         };
         for (&hundredths, row) in hundredths.iter().zip(rows) {
             let start = self.start(row);

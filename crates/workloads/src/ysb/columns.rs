@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ADS, Options};
+use crate::Buffers;
 use crate::random::Lane;
 use crate::rates::Rates;
 use crate::shapes::{SHARE_BITS, draws_of};
@@ -69,32 +70,32 @@ impl Columns {
         }
     }
 
-    pub(super) fn user_id(&self, rows: Range<u64>) -> Vec<i64> {
+    pub(super) fn user_id(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(LANE_USER);
-        rows.map(|row| lane.below(row, USERS) as i64).collect()
+        buffers.filled(rows.map(|row| lane.below(row, USERS) as i64))
     }
 
-    pub(super) fn page_id(&self, rows: Range<u64>) -> Vec<i64> {
+    pub(super) fn page_id(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(LANE_PAGE);
-        rows.map(|row| lane.below(row, PAGES) as i64).collect()
+        buffers.filled(rows.map(|row| lane.below(row, PAGES) as i64))
     }
 
-    pub(super) fn ad_id(&self, rows: Range<u64>) -> Vec<i64> {
+    pub(super) fn ad_id(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(LANE_AD);
         match &self.zipf {
-            None => rows.map(|row| lane.below(row, u64::from(ADS)) as i64).collect(),
-            Some(zipf) => rows.map(|row| zipf.pick(lane.bits(row)) as i64).collect(),
+            None => buffers.filled(rows.map(|row| lane.below(row, u64::from(ADS)) as i64)),
+            Some(zipf) => buffers.filled(rows.map(|row| zipf.pick(lane.bits(row)) as i64)),
         }
     }
 
-    pub(super) fn ad_type(&self, rows: Range<u64>) -> Vec<i64> {
+    pub(super) fn ad_type(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(LANE_AD_TYPE);
-        rows.map(|row| lane.below(row, AD_TYPES) as i64).collect()
+        buffers.filled(rows.map(|row| lane.below(row, AD_TYPES) as i64))
     }
 
-    pub(super) fn event_type(&self, mut rows: Range<u64>) -> Vec<i64> {
+    pub(super) fn event_type(&self, mut rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(LANE_EVENT_TYPE);
-        let mut types = Vec::with_capacity(rows.end.saturating_sub(rows.start) as usize);
+        let mut types = buffers.take(rows.end.saturating_sub(rows.start) as usize);
         while !rows.is_empty() {
             let (events, end) = self.events_from(rows.start);
             let end = end.min(rows.end);
@@ -117,9 +118,9 @@ impl Columns {
         (if period.is_multiple_of(2) { self.events } else { doubled }, end)
     }
 
-    pub(super) fn ip(&self, rows: Range<u64>) -> Vec<i64> {
+    pub(super) fn ip(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let lane = self.lane(LANE_IP);
-        rows.map(|row| (lane.bits(row) >> 32) as i64).collect()
+        buffers.filled(rows.map(|row| (lane.bits(row) >> 32) as i64))
     }
 
     fn lane(&self, lane: u64) -> Lane {

@@ -6,14 +6,14 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, TimestampMillisecondArray};
+use arrow_array::{ArrayRef, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::columns::{PAGES, USERS};
 use super::{ADS, CAMPAIGNS, Options, Ysb, campaign_of_ads};
 use crate::random::Lane;
 use crate::texts::{Hex, Texts, Words};
-use crate::{Rows, WorkloadError};
+use crate::{Buffers, Rows, WorkloadError};
 
 /// The words of `ad_type`, by number.
 const AD_TYPES: [&str; 5] = ["banner", "modal", "sponsored-search", "mail", "mobile"];
@@ -100,16 +100,16 @@ impl Rows for YsbStrings {
         self.numbers.check_rows(rows)
     }
 
-    fn fill(&self, rows: Range<u64>) -> RecordBatch {
+    fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let (columns, texts) = (&self.numbers.columns, &self.texts);
         let arrays: Vec<ArrayRef> = vec![
-            Arc::new(TimestampMillisecondArray::from(columns.times.column(rows.clone()))),
-            of(&texts.users, columns.user_id(rows.clone())),
-            of(&texts.pages, columns.page_id(rows.clone())),
-            of(&texts.ads, columns.ad_id(rows.clone())),
-            of(&texts.ad_types, columns.ad_type(rows.clone())),
-            of(&texts.event_types, columns.event_type(rows.clone())),
-            Arc::new(texts.addresses(&columns.ip(rows))),
+            Arc::new(TimestampMillisecondArray::from(columns.times.column(rows.clone(), buffers))),
+            of(&texts.users, columns.user_id(rows.clone(), buffers), buffers),
+            of(&texts.pages, columns.page_id(rows.clone(), buffers), buffers),
+            of(&texts.ads, columns.ad_id(rows.clone(), buffers), buffers),
+            of(&texts.ad_types, columns.ad_type(rows.clone(), buffers), buffers),
+            of(&texts.event_types, columns.event_type(rows.clone(), buffers), buffers),
+            texts.addresses(columns.ip(rows, buffers), buffers),
         ];
         RecordBatch::try_new(schema_strings(), arrays)
             .expect("the columns have the types of the schema and one length")
@@ -121,20 +121,23 @@ impl Rows for YsbStrings {
 pub fn campaigns_strings(seed: u64) -> RecordBatch {
     let text = |name: &str| Field::new(name, DataType::Utf8, false);
     let schema = Schema::new(vec![text("ad_id"), text("campaign_id")]);
-    let ads = of(&uuids(AD, ADS.into()), (0..i64::from(ADS)).collect());
-    let campaigns = of(&uuids(CAMPAIGN, CAMPAIGNS.into()), campaign_of_ads(seed));
+    let buffers = &mut Buffers::default();
+    let ads = of(&uuids(AD, ADS.into()), (0..i64::from(ADS)).collect(), buffers);
+    let campaigns = of(&uuids(CAMPAIGN, CAMPAIGNS.into()), campaign_of_ads(seed), buffers);
     RecordBatch::try_new(Arc::new(schema), vec![ads, campaigns]).expect("two columns of text, one row per ad")
 }
 
 /// The words with these numbers.
-fn of<const WIDTH: usize>(words: &Words<WIDTH>, numbers: Vec<i64>) -> ArrayRef {
-    Arc::new(words.column(numbers.into_iter().map(|number| number as usize)))
+fn of<const WIDTH: usize>(words: &Words<WIDTH>, numbers: Vec<i64>, buffers: &mut Buffers) -> ArrayRef {
+    let column = words.column(numbers.iter().map(|&number| number as usize), buffers);
+    buffers.give_back(numbers);
+    Arc::new(column)
 }
 
 impl Tables {
-    fn addresses(&self, ips: &[i64]) -> StringArray {
-        let mut texts = Texts::with_capacity(ips.len(), 16);
-        for ip in ips {
+    fn addresses(&self, ips: Vec<i64>, buffers: &mut Buffers) -> ArrayRef {
+        let mut texts = Texts::with_room(ips.len(), 16, buffers);
+        for ip in &ips {
             let [_, _, _, _, a, b, c, d] = ip.to_be_bytes();
             for byte in [a, b, c] {
                 let (field, length) = &self.bytes[usize::from(byte)];
@@ -143,7 +146,8 @@ impl Tables {
             let (field, length) = &self.bytes[usize::from(d)];
             texts.push(field, *length - 1);
         }
-        texts.finish()
+        buffers.give_back(ips);
+        Arc::new(texts.finish())
     }
 }
 
