@@ -7,20 +7,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
 from penstock import col
 from penstock.staging import Stage, Staged, StageInput, key_groups, run_stage_part, stages
 from reference.sizes import SMALLER
-from reference.stateful import PLANS, SCHEMA, VIEWS, rows_of, table_of
+from reference.stateful import COUNTED, DIGITS, PLANS, SCHEMA, VIEWS, rows_of, table_of
 
 Row = tuple[int, str | None, int]
 ROWS = st.lists(
     st.tuples(st.integers(-30, 60), st.sampled_from(["a", "b", "c", "d", "e", None]), st.integers(-9, 9)),
     max_size=60,
 )
+# So many that rows of every key meet rows of every other.
+MANY: list[Row] = [(number // 2, "abcde"[number % 5], number * 7 % 19 - 9) for number in range(60)]
 # Each example runs many engines, and there are many pipelines.
 FEWER = settings(max_examples=max(10, 40 // SMALLER))
 # Without a key: all rows have to come together.
@@ -44,6 +46,10 @@ TOGETHER: dict[str, ps.Stream] = {
     .window(ps.sliding(20, 5))
     .agg(ps.sum("n")),
 }
+MIRRORED = COUNTED.rename(low="high", high="low").select(*COUNTED.schema.names)
+PAIRED = DIGITS.join(DIGITS, window=ps.tumbling(10), left_on="low", right_on="high").select(
+    "window_start", "window_end", "low", n="x"
+)
 MORE: dict[str, ps.Stream] = {
     "computed key": VIEWS.window(ps.tumbling(10), by=(col("x") % 3).alias("third")).agg(n=ps.count()),
     "no state": VIEWS.select("k", "y"),
@@ -57,6 +63,37 @@ MORE: dict[str, ps.Stream] = {
     .rename(key="same")
     .window(ps.tumbling(20), by="same")
     .agg(n=ps.sum("n")),
+    # A stream in several places: by two keys in one stage, by others in another, and without any.
+    "two operators by the same two keys": PAIRED.join(
+        DIGITS.cogroup(DIGITS, window=ps.tumbling(10), left_by="low", right_by="high").agg(
+            left={"lows": ps.count()}, right={"highs": ps.count()}
+        ),
+        window=ps.tumbling(20),
+        on="low",
+        how="full",
+    ),
+    "keys exchanged": PAIRED.union(
+        DIGITS.join(DIGITS, window=ps.tumbling(10), left_on="high", right_on="low").select(
+            "window_start", "window_end", low="high", n="x"
+        )
+    )
+    .window(ps.tumbling(20), by="low")
+    .agg(total=ps.sum("n")),
+    "under other names": COUNTED.join(MIRRORED, window=ps.tumbling(10), on=["low", "high"], how="full"),
+    "under other names at once": COUNTED.union(MIRRORED)
+    .window(ps.tumbling(10), by=["low", "high"])
+    .agg(n=ps.sum("n")),
+    "with and without a key": COUNTED.window(ps.tumbling(10))
+    .agg(n=ps.sum("n"))
+    .cogroup(COUNTED, window=ps.tumbling(10), left_by="n", right_by="high")
+    .agg(left={"total": ps.sum("n")}, right={"others": ps.count()}),
+    # Rows that have lost their time, beside those of windows.
+    "without a time": DIGITS.select("low", n="x").union(COUNTED.select("low", "n")),
+    "without a time, windows first": COUNTED.select("low", "n").union(DIGITS.select("low", n="x")),
+    "without a time from there on": DIGITS.filter(col("x") > 0)
+    .select("low", "x")
+    .with_columns(y=col("x") * 2)
+    .filter(col("y") < 9),
 }
 EACH = PLANS | MORE
 
@@ -114,6 +151,7 @@ def in_stages(staged: Staged, data: dict[str, pa.Table], parts: int) -> list[str
 @pytest.mark.parametrize("name", EACH)
 @FEWER
 @given(rows=ROWS, parts=st.integers(1, 4))
+@example(rows=MANY, parts=3)
 def test_every_stage_runs_on_any_part(name: str, rows: list[Row], parts: int) -> None:
     table = table_of(sorted(rows, key=lambda row: row[0]))
     assert in_stages(stages(EACH[name]), {"stream": table}, parts) == rows_of(EACH[name].run(table))
@@ -126,6 +164,7 @@ ORDERED = {name: plan for name, plan in (EACH | TOGETHER).items() if name != "co
 @pytest.mark.parametrize("name", ORDERED)
 @FEWER
 @given(rows=ROWS, parts=st.integers(1, 4))
+@example(rows=MANY, parts=3)
 def test_which_rows_are_late_is_told_by_their_order(name: str, rows: list[Row], parts: int) -> None:
     plan = ORDERED[name]
     staged = stages(plan, ordered=True)
@@ -200,6 +239,7 @@ def portion_in_stages(
 @pytest.mark.parametrize("name", [name for name in PLANS if name != "corrected"])
 @FEWER
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 60), max_size=4), parts=st.integers(1, 3))
+@example(rows=MANY, cuts=[20, 40], parts=3)
 def test_event_time_comes_as_far_as_was_told(name: str, rows: list[Row], cuts: list[int], parts: int) -> None:
     """In portions, as micro-batches are: rows of a portion come at once, and each brings out the same."""
     rows = sorted(rows, key=lambda row: row[0])
@@ -243,6 +283,23 @@ def test_a_key_that_is_kept_needs_no_other_cut() -> None:
     assert cuts(MORE["computed key"])[1] == [("by_key", ("__key_0",))]
 
 
+def test_rows_of_two_keys_come_in_by_each() -> None:
+    def keys(plan: ps.Stream) -> list[tuple[str, ...]]:
+        last = stages(plan).stages[-1]
+        assert len({read.stream for read in last.inputs}) == len(last.inputs)
+        assert len({(read.stage, read.name) for read in last.inputs}) == len(last.inputs)
+        return [read.keys for read in last.inputs]
+
+    assert keys(PLANS["join with itself"]) == [("low",), ("high",)]
+    assert keys(PLANS["cogroup with itself"]) == [("__key_0",), ("__key_0",)]
+    assert keys(PLANS["windows join themselves"]) == [("low", "high"), ("high", "low")]
+    assert keys(MORE["two operators by the same two keys"]) == [("low",), ("high",)]
+    # By one key once is enough, whatever it is called.
+    assert keys(DIGITS.join(DIGITS, window=ps.tumbling(10), on="low")) == [("low",)]
+    named = DIGITS.cogroup(DIGITS, window=ps.tumbling(10), left_by=col("low").alias("key"), right_by="low")
+    assert keys(named.agg(left={"n": ps.count()}, right={})) == [("low",)]
+
+
 @pytest.mark.parametrize(
     ("plan", "reason"),
     [
@@ -254,6 +311,15 @@ def test_a_key_that_is_kept_needs_no_other_cut() -> None:
 def test_what_depends_on_one_place_is_refused(plan: ps.Stream, reason: str) -> None:
     with pytest.raises(ps.PlanError, match=reason):
         stages(plan)
+
+
+@pytest.mark.parametrize("name", ["__watermark", "__key_0"])
+def test_names_that_are_needed_on_the_way_are_refused(name: str) -> None:
+    named = ps.stream({"t": "int64", name: "int64"}, time="t")
+    with pytest.raises(ps.PlanError, match=f'column "{name}": on several machines this name is needed'):
+        stages(named)
+    with pytest.raises(ps.PlanError, match="rename it"):
+        stages(VIEWS.with_columns(**{name: col("x")}).select("k"))
 
 
 def test_late_rows_as_an_output_are_refused() -> None:

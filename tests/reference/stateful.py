@@ -15,6 +15,9 @@ def views() -> ps.Stream:
 
 
 VIEWS = views()
+# Two keys of the same values, so that every row belongs to one by the first and to another by the second.
+DIGITS = VIEWS.with_columns(low=col("x") % 3, high=col("x") // 3 % 3)
+COUNTED = DIGITS.window(ps.tumbling(5), by=["low", "high"]).agg(n=ps.count())
 
 PLANS = {
     "tumbling": views()
@@ -45,6 +48,18 @@ PLANS = {
     "cogroup": VIEWS.cogroup(VIEWS.filter(col("x") > 0), window=ps.session(6), by="k").agg(
         left={"n": ps.count()}, right={"positive": ps.count(), "most": ps.max("x")}
     ),
+    "join with itself": DIGITS.join(
+        DIGITS, window=ps.tumbling(10), left_on="low", right_on="high", how="full"
+    ),
+    "cogroup with itself": VIEWS.cogroup(
+        VIEWS, window=ps.session(6), left_by=col("x") % 3, right_by=col("x") // 3 % 3
+    ).agg(left={"n": ps.count()}, right={"others": ps.count(), "most": ps.max("x")}),
+    "windows join themselves": COUNTED.join(
+        COUNTED, window=ps.tumbling(10), left_on=["low", "high"], right_on=["high", "low"], how="full"
+    ),
+    "windows cogroup themselves": COUNTED.cogroup(
+        COUNTED, window=ps.tumbling(10), left_by=["low", "n"], right_by=["high", "n"]
+    ).agg(left={"windows": ps.count()}, right={"most": ps.max("low")}),
     "union": VIEWS.union(VIEWS.filter(col("x") < 0)).window(ps.tumbling(10), by="k").agg(n=ps.count()),
 }
 

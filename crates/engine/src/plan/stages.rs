@@ -5,7 +5,8 @@
 //! are. So a plan is cut as rarely as its keys allow.
 //!
 //! G1. A stage reads streams of the plan and rows of stages before it, each spread in a way that every one of its operators
-//!     can do with: it may run on any part of them.
+//!     can do with: it may run on any part of them. Rows that two sides of an operator need by different keys come in
+//!     once for each.
 //! G2. The rows that leave all parts of a stage are those of one run over everything.
 //! G3. Rows that cross a cut keep their event time. No row of a stage comes late, if rows are put in order of that time.
 //! G4. Where rows are judged by the order in which they came, each carries the watermark just before it, as a column of its
@@ -16,12 +17,16 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use penstock_expr::Expr;
+use penstock_expr::expr::Kind;
 use penstock_types::PlanError;
 
 use super::{EventTime, Graph, Node, Outputs, Plan, Step, StreamStep, Watermarks};
 
 /// The column with the watermark before each row (G4).
 const WATERMARK: &str = "__watermark";
+
+/// The columns with keys that are computed, with a number behind it.
+const COMPUTED_KEY: &str = "__key_";
 
 /// How rows are spread over the parts of a stage.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,10 +91,21 @@ struct Draft {
     inputs: Vec<StageInput>,
     /// How rows are spread: for what it reads.
     spread: Spread,
-    /// The nodes of the plan that are here, or come in here, as they are in the plan of the stage.
+    /// The nodes of the plan that are here, as they are in the plan of the stage.
     nodes: HashMap<usize, Arc<Node>>,
+    /// What comes in here: once for each way in which its rows are spread.
+    brought: Vec<Brought>,
     /// What leaves it.
     outputs: Vec<(String, usize, Option<Vec<Expr>>)>,
+}
+
+/// The rows of a node that is in another stage.
+struct Brought {
+    node: usize,
+    /// What they are spread by, if it is a key.
+    keys: Option<Vec<Expr>>,
+    /// What they are in the plan of the stage.
+    held: Arc<Node>,
 }
 
 /// Where the rows of a node are, and the columns that say where.
@@ -108,7 +124,7 @@ struct Cutter<'a> {
     drafts: Vec<Draft>,
     places: Vec<Place>,
     /// Stages whose rows were spread by these keys of these nodes.
-    spread_by: HashMap<(Vec<usize>, Vec<Vec<String>>), usize>,
+    spread_by: HashMap<(Vec<usize>, Vec<Vec<Expr>>), usize>,
 }
 
 /// The keys of each input of an operator with state.
@@ -149,73 +165,82 @@ impl Spread {
 
 impl Cutter<'_> {
     fn new_stage(&mut self, spread: Spread) -> usize {
-        let (inputs, outputs, nodes) = (Vec::new(), Vec::new(), HashMap::new());
-        let draft = Draft { inputs, spread, nodes, outputs };
+        let (inputs, outputs, nodes, brought) = (Vec::new(), Vec::new(), HashMap::new(), Vec::new());
+        let draft = Draft { inputs, spread, nodes, brought, outputs };
         self.drafts.push(draft);
         self.drafts.len() - 1
     }
 
-    /// Lets the rows of a node come into another stage, spread by these keys if there are any.
-    fn bring(&mut self, node: usize, keys: Option<Vec<Expr>>, to: usize) {
-        if self.drafts[to].nodes.contains_key(&node) {
-            return;
+    /// Lets the rows of a node come into another stage, spread by these keys if there are any: what they are there.
+    fn bring(&mut self, node: usize, keys: Option<&[Expr]>, to: usize) -> Arc<Node> {
+        let is_same = |brought: &&Brought| {
+            brought.node == node && brought.keys.as_deref().map(values) == keys.map(values)
+        };
+        if let Some(brought) = self.drafts[to].brought.iter().find(is_same) {
+            return Arc::clone(&brought.held);
         }
         let from = self.places[node].stage;
         // With the watermarks that its rows carry.
         let held = Arc::clone(&self.drafts[from].nodes[&node]);
-        let output = format!("to_{to}_{node}");
-        let spread = match (&keys, &self.drafts[to].spread) {
-            (Some(keys), Spread::ByKey(_)) => {
+        // Rows that are spread in several ways come in under a name for each (G1).
+        let output = match self.drafts[to].brought.iter().filter(|brought| brought.node == node).count() {
+            0 => format!("to_{to}_{node}"),
+            others => format!("to_{to}_{node}_{others}"),
+        };
+        let spread = match keys {
+            Some(keys) => {
                 Spread::ByKey(keys.iter().enumerate().map(|(number, key)| key_column(number, key)).collect())
             }
-            (_, spread) => spread.clone(),
+            None => self.drafts[to].spread.clone(),
         };
-        let leaving = match &spread {
-            Spread::ByKey(_) => keys,
-            _ => None,
-        };
-        let schema = with_keys(&held, leaving.as_deref());
+        let schema = with_keys(&held, keys);
         let has_state = spread != Spread::Anyhow;
         let watermark = self.carries[node].then(|| WATERMARK.to_owned());
         let judge = watermark.clone().filter(|_| has_state);
         let stream = declared(&output, Arc::clone(&schema), held.time(), judge);
-        self.drafts[from].outputs.push((output.clone(), node, leaving));
+        let keys = keys.map(<[Expr]>::to_vec);
+        self.drafts[from].outputs.push((output.clone(), node, keys.clone()));
         let time = held.time().map(|time| time.column.clone());
         let (stream_name, origin) = (output.clone(), Origin::Stage(from, output));
         let input = StageInput { stream: stream_name, origin, spread, time, delay: 0, watermark, schema };
         self.drafts[to].inputs.push(input);
         // The columns that were added for the keys are gone again, and nobody behind state asks for watermarks.
         let kept = if has_state { &self.graph.nodes()[node] } else { &held };
-        self.drafts[to].nodes.insert(node, with_columns_of(stream, kept));
+        let held = with_columns_of(stream, kept);
+        self.drafts[to].brought.push(Brought { node, keys, held: Arc::clone(&held) });
+        held
     }
 
-    /// Where an operator with these keys for each of its inputs runs.
-    fn gather(&mut self, inputs: &[usize], keys: Vec<Vec<Expr>>) -> usize {
+    /// Nodes that are in a stage.
+    fn held(&self, nodes: &[usize], stage: usize) -> Vec<Arc<Node>> {
+        nodes.iter().map(|node| Arc::clone(&self.drafts[stage].nodes[node])).collect()
+    }
+
+    /// Where an operator with these keys for each of its inputs runs, and what each of them is there.
+    fn gather(&mut self, inputs: &[usize], keys: &[Vec<Expr>]) -> (usize, Vec<Arc<Node>>) {
         let first = self.places[inputs[0]].stage;
-        let stays = inputs.iter().zip(&keys).all(|(&input, keys)| {
+        let stays = inputs.iter().zip(keys).all(|(&input, keys)| {
             let place = &self.places[input];
             place.stage == first && place.spread.keeps_together(keys)
         });
         // The columns that keep rows together must be the same ones on all sides.
-        if stays && self.are_alike(inputs, &keys) {
-            return first;
+        if stays && self.are_alike(inputs, keys) {
+            return (first, self.held(inputs, first));
         }
         let has_keys = keys.iter().all(|keys| !keys.is_empty());
-        let texts: Vec<Vec<String>> =
-            keys.iter().map(|keys| keys.iter().map(ToString::to_string).collect()).collect();
-        let stage = match self.spread_by.get(&(inputs.to_vec(), texts.clone())) {
+        let spread_by = (inputs.to_vec(), keys.to_vec());
+        let stage = match self.spread_by.get(&spread_by) {
             Some(&stage) => stage,
             None => {
                 let spread = if has_keys { Spread::ByKey(Vec::new()) } else { Spread::Together };
                 let stage = self.new_stage(spread);
-                self.spread_by.insert((inputs.to_vec(), texts), stage);
+                self.spread_by.insert(spread_by, stage);
                 stage
             }
         };
-        for (&input, keys) in inputs.iter().zip(keys) {
-            self.bring(input, has_keys.then_some(keys), stage);
-        }
-        stage
+        let sides = inputs.iter().zip(keys);
+        let held = sides.map(|(&input, keys)| self.bring(input, has_keys.then_some(keys), stage)).collect();
+        (stage, held)
     }
 
     /// Whether the rows of all inputs are spread by the same of their keys.
@@ -293,11 +318,13 @@ impl Cutter<'_> {
     fn carry(&mut self, number: usize, has_state: bool) -> Result<(), PlanError> {
         let inputs = self.graph.inputs(number);
         let carried = inputs.iter().filter(|&&input| self.carries[input]).count();
+        let has_time = self.graph.nodes()[number].time().is_some();
         debug_assert!(
-            has_state || carried == 0 || carried == inputs.len(),
+            has_state || !has_time || carried == 0 || carried == inputs.len(),
             "rows of one event time come together"
         );
-        let is_carried = carried > 0 && !has_state;
+        // Rows without a time are never judged.
+        let is_carried = carried > 0 && has_time && !has_state;
         if is_carried && matches!(self.graph.nodes()[number].step(), Step::Map(_)) {
             return Err(refused("a function makes new rows before the first window", LATE));
         }
@@ -313,10 +340,10 @@ impl Cutter<'_> {
             return Ok(self.place_stream(number, stream));
         }
         self.carry(number, keys_of(step).is_some())?;
-        let (stage, spread) = match keys_of(step) {
+        let (stage, inputs, spread) = match keys_of(step) {
             Some(keys) => {
-                let stage = self.gather(&inputs, keys.clone());
-                (stage, self.behind(step, stage, &inputs, &keys))
+                let (stage, held) = self.gather(&inputs, &keys);
+                (stage, held, self.behind(step, stage, &inputs, &keys))
             }
             None => {
                 let first = self.places[inputs[0]].clone();
@@ -337,23 +364,24 @@ impl Cutter<'_> {
                         _ if first.spread == Spread::Together => Spread::Together,
                         _ => Spread::Anyhow,
                     };
-                    (first.stage, spread)
+                    (first.stage, self.held(&inputs, first.stage), spread)
                 } else {
                     let stage = self.new_stage(Spread::Anyhow);
-                    inputs.iter().for_each(|&input| self.bring(input, None, stage));
-                    (stage, Spread::Anyhow)
+                    let held = inputs.iter().map(|&input| self.bring(input, None, stage)).collect();
+                    (stage, held, Spread::Anyhow)
                 }
             }
         };
-        let held = &self.drafts[stage].nodes;
-        let inputs = inputs.iter().map(|input| Arc::clone(&held[input])).collect();
         let (mut step, mut schema) = (step.clone(), Arc::clone(node.schema()));
+        let mut inputs: Vec<Arc<Node>> = inputs;
         if self.carries[number] {
-            let inputs: &Vec<Arc<Node>> = &inputs;
             schema = carried_on(&schema, inputs[0].schema());
             if let Step::Select(exprs) = &mut step {
                 exprs.insert(0, Expr::column(WATERMARK));
             }
+        } else {
+            let before = self.graph.inputs(number).iter().map(|&input| &self.graph.nodes()[input]);
+            inputs = inputs.into_iter().zip(before).map(|(held, node)| with_columns_of(held, node)).collect();
         }
         let rebuilt = Node::new(step, inputs, schema, node.time().cloned());
         self.drafts[stage].nodes.insert(number, rebuilt);
@@ -363,7 +391,18 @@ impl Cutter<'_> {
 
 /// What the column with a key is called on its way to another stage.
 fn key_column(number: usize, key: &Expr) -> String {
-    key.as_column().map_or_else(|| format!("__key_{number}"), str::to_owned)
+    key.as_column().map_or_else(|| format!("{COMPUTED_KEY}{number}"), str::to_owned)
+}
+
+/// Keys as rows are spread by them: what they are called does not matter.
+fn values(keys: &[Expr]) -> Vec<&Expr> {
+    fn value(key: &Expr) -> &Expr {
+        match key.kind() {
+            Kind::Alias(inner, _) => value(inner),
+            _ => key,
+        }
+    }
+    keys.iter().map(value).collect()
 }
 
 /// The keys that are no columns, with the names that they have on their way.
@@ -440,6 +479,7 @@ impl Outputs {
         let graph = self.graph();
         for node in graph.nodes() {
             check(node.step())?;
+            check_names(node.schema())?;
         }
         let (carries, drafts, places) = (Vec::new(), Vec::new(), Vec::new());
         let spread_by = HashMap::new();
@@ -477,6 +517,18 @@ const OTHERS: &str = "on several machines at a time the answer would be another 
 
 fn refused(what: &str, why: &str) -> PlanError {
     PlanError::Invalid(format!("{what}: {why}"))
+}
+
+/// Refuses columns that would meet those which rows have only between two stages.
+fn check_names(schema: &Schema) -> Result<(), PlanError> {
+    let taken = |name: &str| name == WATERMARK || name.starts_with(COMPUTED_KEY);
+    match schema.fields().iter().find(|field| taken(field.name())) {
+        Some(field) => Err(PlanError::Invalid(format!(
+            "column {:?}: on several machines this name is needed for what goes along with the rows; rename it",
+            field.name()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what would give another answer on several machines.
