@@ -10,6 +10,8 @@ from penstock.spark import session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    running = session("penstock tests")
+    # To compile a query takes Spark longer than to run it over the few rows of a test.
+    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    running = session("penstock tests", settings=interpreted)
     yield running
     running.stop()

@@ -176,6 +176,7 @@ def test_a_result_in_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     with pa.ipc.new_stream(tmp_path / "wrong.arrows", right.schema) as stream:
         stream.write_table(pa.concat_tables([right, right.slice(0, 2)]))
     pq.write_table(off_by_one(right), tmp_path / "off.parquet")
+    pq.write_table(right.drop_columns("views"), tmp_path / "narrow.parquet")
     (tmp_path / "text").write_text("no table at all")
 
     def validate(name: str) -> int:
@@ -194,6 +195,8 @@ def test_a_result_in_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "extra: 2" in capsys.readouterr().out
     assert validate("off.parquet") == 1
     assert "different: 1" in capsys.readouterr().out
+    assert validate("narrow.parquet") == 1
+    assert "NOT EQUAL: the columns differ: expected" in capsys.readouterr().out
     assert validate("text") == 2
     assert "neither Parquet nor Arrow IPC" in capsys.readouterr().err
 

@@ -181,3 +181,9 @@ def test_a_second_row_is_extra_with_a_tolerance_too(spark: SparkSession) -> None
 def test_a_tolerance_is_a_share(spark: SparkSession, tolerance: float) -> None:
     with pytest.raises(ValueError, match="tolerance must be at least 0"):
         compare(as_frame(spark, answer()), answer(), KEYS, tolerance=tolerance)
+
+
+def test_types_that_spark_has_not_are_widened(spark: SparkSession) -> None:
+    table = pa.table({"key": pa.array([1, 2], pa.uint16()), "n": pa.array([2**64 - 1, None], pa.uint64())})
+    assert as_frame(spark, table).dtypes == [("key", "int"), ("n", "decimal(20,0)")]
+    assert compare(as_frame(spark, table), table, ["key"]).equal == 2

@@ -213,11 +213,20 @@ def test_a_missing_file_is_found(copied: DataSet) -> None:
         copied.verify()
 
 
-def test_one_file_too_many_is_found(copied: DataSet) -> None:
+@pytest.mark.parametrize("name", ["part-00009-more.parquet", "copy.parquet"])
+def test_one_file_too_many_is_found(spark: SparkSession, copied: DataSet, name: str) -> None:
     first = files_of(copied)[0]
-    (first.parent / "part-00009-more.parquet").write_bytes(first.read_bytes())
-    with pytest.raises(DataSetError, match="part-00009-more.parquet is not in the manifest"):
+    (first.parent / name).write_bytes(first.read_bytes())
+    with pytest.raises(DataSetError, match=f"{name} is not in the manifest"):
         copied.verify()
+    # Whoever does not ask gets the rows of the manifest nevertheless.
+    assert copied.frames(spark)["events"].count() == copied.manifest.rows
+
+
+def test_folders_may_be_called_anything(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_dataset(spark, "ysb", tmp_path / "a[1] {b,c} *?", rows=100, partitions=2)
+    data.verify()
+    assert data.frames(spark)["events"].count() == 100
 
 
 def rewrite(data: DataSet, number: int, table: pa.Table) -> None:

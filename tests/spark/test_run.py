@@ -1,5 +1,6 @@
 """Pipelines on Spark give the answers that they give on one machine."""
 
+import re
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -165,3 +166,67 @@ def test_functions_go_along(spark: SparkSession) -> None:
 
     plan = ps.stream(SCHEMA, time="t").map_batches(doubled, schema=SCHEMA)
     assert [row.x for row in run(plan, rows_of(spark, [(1, "a", 2)])).collect()] == [4]
+
+
+def test_without_rows_there_is_no_result(spark: SparkSession) -> None:
+    counts = VIEWS.window(ps.tumbling(10), by="k").agg(n=ps.count())
+    for order in (None, "x"):
+        assert run(counts, rows_of(spark, []), order_by=order).collect() == []
+    with pytest.raises(ValueError, match="order_by= names no column"):
+        run(counts, rows_of(spark, []), order_by=[])
+
+
+@pytest.mark.parametrize(
+    ("declared", "given"),
+    [
+        ("int64", "double"),
+        ("int64", "string"),
+        ("int64", "timestamp"),
+        ("int64", "timestamp_ntz"),
+        ("int32", "bigint"),
+        ("string", "bigint"),
+        ("float64", "bigint"),
+        ("timestamp[ms]", "timestamp"),
+        ("timestamp[us, tz=UTC]", "timestamp_ntz"),
+        ("decimal128(6, 2)", "decimal(7,2)"),
+        ("uint8", "bigint"),
+    ],
+)
+def test_types_that_would_have_to_be_changed_are_refused(
+    spark: SparkSession, declared: str, given: str
+) -> None:
+    frame = spark.createDataFrame([], f"x {given}, y bigint")
+    plan = ps.stream({"x": declared, "y": "int64"})
+    other = ps.stream({"x": declared, "y": "int64"}, name="other")
+    cases: list[tuple[ps.Stream, Any]] = [
+        (plan, frame),
+        (plan.union(other), {"stream": frame, "other": frame}),
+    ]
+    for each, data in cases:
+        with pytest.raises(ps.SchemaMismatchError, match=f"column 'x' of .* is {re.escape(given)}") as raised:
+            run(each, data)
+        assert raised.value.column == "x"
+
+
+def test_narrower_types_fit(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT 1S AS a, 2Y AS b, CAST(0.5 AS float) AS c, CAST(1.25 AS decimal(4,2)) AS d")
+    plan = ps.stream({"a": "int64", "b": "uint32", "c": "float64", "d": "decimal128(9, 3)"})
+    assert [row.asDict() for row in run(plan, frame).collect()] == [
+        {"a": 1, "b": 2, "c": 0.5, "d": Decimal("1.250")}
+    ]
+
+
+def test_what_is_no_pipeline_or_no_data_is_said(spark: SparkSession) -> None:
+    frame = rows_of(spark, [(1, "a", 2)])
+    with pytest.raises(TypeError, match=r"has several outputs \(a, b\): run each of them by itself"):
+        run(ps.outputs(a=VIEWS, b=VIEWS), frame)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a pipeline is a Stream, as ps.stream.. makes it, not str"):
+        run("views", frame)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must be a DataFrame of Spark, not Table"):
+        run(VIEWS, table_of([]))
+    with pytest.raises(TypeError, match="partitions must be a whole number, not str"):
+        run(VIEWS, frame, partitions="4")  # type: ignore[arg-type]
+    with pytest.raises(ps.PlanError, match="column '__group': on Spark this name is needed"):
+        run(ps.stream({"__group": "int64"}), frame)
+    with pytest.raises(ValueError, match="goes by an expression; leave key= out"):
+        run(VIEWS.window(ps.tumbling(10), by=(col("x") % 2).alias("odd")).agg(n=ps.count()), frame, key="x")

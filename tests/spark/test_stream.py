@@ -1,6 +1,5 @@
 """Pipelines on Structured Streaming give the answers of one machine, exactly once, whatever happens."""
 
-import os
 import re
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock import col
@@ -21,14 +20,13 @@ from penstock.spark import SparkJobError, SparkStream, compare, stream
 from penstock.spark._checkpoint import Checkpoint
 from penstock.spark._worker import INPUT, PART, PIECE, STATE, PassPart
 from penstock.spark.comparison import as_frame
-from penstock.spark.types import in_spark_types, spark_schema
 from penstock.spark.validate import tolerance_of
 from penstock.staging import stages
 from penstock.workloads.catalog import workload
 from reference.stateful import SCHEMA, table_of
+from spark.streaming import COUNTS, NOW, BreakdownError, Collected, read_files, simple, write_files
 
 BATCHES = 20
-NOW = {"availableNow": True}
 # Rows and options such that windows close all along.
 QUERIES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "ysb": ("ysb", 4_000, {"rate": 50, "out_of_order_ms": 500}),
@@ -40,54 +38,9 @@ QUERIES: dict[str, tuple[str, int, dict[str, Any]]] = {
 }
 
 
-class BreakdownError(Exception):
-    """What a test lets happen."""
-
-
 def given(data: Mapping[str, Any]) -> Any:
     """Data by name, or the only one."""
     return data if len(data) > 1 else next(iter(data.values()))
-
-
-def write_files(rows: pa.Table, folder: Path, count: int) -> None:
-    """Rows in order, in so many files: Spark goes by the time of a file."""
-    folder.mkdir(parents=True)
-    for number in range(count):
-        start, end = len(rows) * number // count, len(rows) * (number + 1) // count
-        batch = rows.slice(start, end - start).combine_chunks()
-        batches = [in_spark_types(piece) for piece in batch.to_batches()]
-        if batches:
-            file = folder / f"{number:03}.parquet"
-            pq.write_table(pa.Table.from_batches(batches), file)
-            os.utime(file, (number, number))
-
-
-def read_files(spark: SparkSession, folder: Path, schema: pa.Schema) -> DataFrame:
-    reader = spark.readStream.schema(spark_schema(schema)).option("maxFilesPerTrigger", 1)
-    return reader.parquet(str(folder))
-
-
-class Collected:
-    """Takes results, and breaks down when it is told to."""
-
-    def __init__(self) -> None:
-        self.batches: dict[int, pa.Table] = {}
-        self.calls: list[int] = []
-        self.breaks_at: set[int] = set()
-
-    def __call__(self, results: DataFrame, batch: int) -> None:
-        found = results.toArrow()
-        if batch in self.batches:
-            assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, self.batches[batch].to_pylist()))
-        self.batches[batch] = found
-        self.calls.append(batch)
-        if batch in self.breaks_at:
-            self.breaks_at.remove(batch)
-            raise BreakdownError(f"down with {batch}")
-
-    @property
-    def rows(self) -> pa.Table:
-        return pa.concat_tables(self.batches.values()).combine_chunks()
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -185,20 +138,6 @@ def test_a_query_that_is_killed_goes_on(spark: SparkSession, tmp_path: Path) -> 
     assert comparison.ok, comparison.report()
 
 
-def simple(
-    spark: SparkSession, tmp_path: Path, batches: list[list[tuple[int, str | None, int]]]
-) -> DataFrame:
-    (tmp_path / "rows").mkdir()
-    for number, rows in enumerate(batches):
-        file = tmp_path / "rows" / f"{number}.parquet"
-        pq.write_table(table_of(rows), file)
-        os.utime(file, (number, number))
-    return read_files(spark, tmp_path / "rows", table_of([]).schema)
-
-
-COUNTS = ps.stream(SCHEMA, time="t", delay=2).window(ps.tumbling(10), by="k").agg(n=ps.count())
-
-
 def test_rows_of_a_batch_come_at_once_and_late_ones_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
     # The second row would be late behind the first one, but they come together.
     frame = simple(
@@ -281,6 +220,15 @@ def test_what_is_wrong_is_said_before_anything_starts(spark: SparkSession, tmp_p
     with pytest.raises(ps.PlanError, match="close by the clock"):
         stream(clocked, frame, checkpoint=kept, out="x")
     assert not (tmp_path / "kept").exists()
+
+
+def test_types_that_would_have_to_be_changed_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    frame = simple(spark, tmp_path, [[(1, "a", 1)]])
+    left, right = (ps.stream(SCHEMA, time="t", name=name) for name in ("left", "right"))
+    doubled = frame.withColumn("x", frame["x"] * 1.5)
+    for plan, given in ((left, doubled), (left.union(right), {"left": frame, "right": doubled})):
+        with pytest.raises(ps.SchemaMismatchError, match="column 'x' of '(left|right)' is double"):
+            stream(plan, given, checkpoint=str(tmp_path / "kept"), sink=Collected())
 
 
 def test_a_state_that_is_missing_is_noticed(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ except ImportError as error:
         f"penstock.spark needs the package {error.name!r}: pip install 'penstock[spark]'", name=error.name
     ) from error
 
-from penstock.spark.comparison import Comparison, compare
+from penstock.spark.comparison import ColumnsDifferError, Comparison, compare
 from penstock.spark.dataset import DataSet, read_dataset, write_dataset
 from penstock.spark.datasource import register
 from penstock.spark.errors import SparkJobError, spark_errors
@@ -33,6 +33,7 @@ from penstock.spark.stream import SparkStream, stream
 from penstock.spark.validate import validate
 
 __all__ = [
+    "ColumnsDifferError",
     "Comparison",
     "DataSet",
     "DataSetError",

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from penstock.spark._worker import PLACE
 from penstock.spark.types import spark_schema
 from penstock.staging import StageInput
 
 __all__ = ["NEVER", "in_order_of_arrival", "ticks_of"]
 
-_PLACE = "__place"
 NEVER = int(np.iinfo(np.int64).min)
 """Before any time."""
 
@@ -62,17 +62,19 @@ def in_order_of_arrival(frame: DataFrame, read: StageInput, order_by: Sequence[s
     placed = (
         frame.repartitionByRange(*by)
         .sortWithinPartitions(*by, F.col(f"`{read.time}`"))
-        .withColumn(_PLACE, F.spark_partition_id())
+        .withColumn(PLACE, F.spark_partition_id())
         # From here on nobody may order or cut them anew: what is known of each partition would be wrong.
         .localCheckpoint(eager=True)
     )
     schema = pa.schema(read.schema)
     kind = schema.field(read.time).type
-    found = placed.groupBy(_PLACE).agg(F.max(f"`{read.time}`").alias("latest")).toArrow()
+    found = placed.groupBy(PLACE).agg(F.max(f"`{read.time}`").alias("latest")).toArrow()
     latest = ticks_of(found.column("latest").cast(kind).combine_chunks())
-    order = np.argsort(found.column(_PLACE).to_numpy())
+    order = np.argsort(found.column(PLACE).to_numpy())
     largest = np.maximum.accumulate(latest[order]).tolist()
-    starts = dict(zip(found.column(_PLACE).to_numpy()[order].tolist(), [NEVER, *largest[:-1]], strict=True))
+    # Without rows there is no place, and nothing that one could begin with.
+    befores = [NEVER, *largest][: len(largest)]
+    starts = dict(zip(found.column(PLACE).to_numpy()[order].tolist(), befores, strict=True))
     watermark = spark_schema(pa.schema([schema.field(read.watermark)]))[0]
     columns = [StructField(field.name, field.dataType) for field in frame.schema]
     follow = _Follow(starts, read.time, kind, read.delay, read.watermark)
@@ -95,11 +97,11 @@ class _Follow:
             if batch.num_rows == 0:
                 continue
             if largest is None:
-                largest = self.starts[batch.column(_PLACE)[0].as_py()]
+                largest = self.starts[batch.column(PLACE)[0].as_py()]
             times = ticks_of(batch.column(self.time).cast(self.kind))
             so_far = np.maximum.accumulate(np.concatenate([[largest], times]))
             largest = int(so_far[-1])
-            rows = batch.drop_columns([_PLACE])
+            rows = batch.drop_columns([PLACE])
             marks = _marks(so_far[:-1], self.delay, self.kind)
             # Spark has times in microseconds, whatever the stream has.
             marks = marks.cast(batch.column(self.time).type)

@@ -1,7 +1,7 @@
 """What a pipeline on a stream of Spark keeps between micro-batches, on any file system that Spark knows.
 
-    spark/                     Spark's own: which rows belong to which micro-batch
-    plan.json                  what all of it belongs to
+    spark/                     Spark's own: which rows belong to which micro-batch, and which are done
+    plan.json                  what all of it belongs to, and an identity that no other checkpoint has
     batches/12-<attempt>/      what an attempt at micro-batch 12 has written: state, and results
     batches/12.json            the record that it counts, and which attempt it was
 
@@ -10,6 +10,8 @@ C1. A micro-batch counts once its record is there. A record appears all at once,
 C2. The record of a micro-batch is written when all that it speaks of has been written.
 C3. The record before the newest stays, with its state, until the newest is there: an attempt that fails can
     be made again.
+C4. A record names the query of Spark whose micro-batch it is. With another one the numbers of micro-batches
+    mean other rows.
 """
 
 import json
@@ -62,26 +64,58 @@ class Checkpoint:
         """
         return f"{self.path}/spark"
 
-    def claim(self, belongs_to: dict[str, Any]) -> None:
+    def claim(self, belongs_to: dict[str, Any], explained: str) -> str:
         """Says what the folder belongs to, or makes sure that it belongs to the same.
 
         Args:
             belongs_to: What must not change while the pipeline goes on.
+            explained: The same for people, who may read it in the folder.
+
+        Returns:
+            The identity of the checkpoint.
 
         Raises:
             ValueError: It belongs to something else, and what that is.
         """
         wanted = {"version": _VERSION, **belongs_to}
         name = f"{self.path}/plan.json"
-        if not self._exists(name) and self._write_once(name, wanted):
-            return
-        found = self._read(name)
+        if not self.exists(name):
+            self.write_once(name, {**wanted, "identity": uuid.uuid4().hex, "explained": explained})
+        found = self.read(name)
         for what, value in wanted.items():
             if found.get(what) != value:
                 raise ValueError(
                     f"the checkpoint {self.path} is of another {what} ({found.get(what)}, not {value}): "
-                    "go on with what it belongs to, or begin anew in another folder"
+                    "go on with what it belongs to, or begin anew in another folder; plan.json in there "
+                    "says what that is"
                 )
+        return str(found["identity"])
+
+    @property
+    def query(self) -> str | None:
+        """The query of Spark that the micro-batches are numbered by, once it has begun (C4)."""
+        name = f"{self.spark_path}/metadata"
+        return str(self.read(name)["id"]) if self.exists(name) else None
+
+    def begun(self) -> int | None:
+        """The number of the newest micro-batch that Spark has begun, if there is one.
+
+        Returns:
+            The number. Its rows are settled, whether it counts already or not.
+        """
+        names = [status.getPath().getName() for status in self._listed(f"{self.spark_path}/offsets")]
+        return max((int(name) for name in names if name.isdigit()), default=None)
+
+    def is_done(self, batch: int) -> bool:
+        """Whether Spark knows that the results of a micro-batch were handed out.
+
+        Args:
+            batch: Its number.
+
+        Returns:
+            Whether it does. If not, they may have been handed out nevertheless.
+        """
+        return self.exists(f"{self.spark_path}/commits/{batch}")
 
     def attempt(self, batch: int) -> str:
         """A new folder for an attempt at a micro-batch.
@@ -124,7 +158,7 @@ class Checkpoint:
             What was committed; None if it does not count.
         """
         name = f"{self.path}/batches/{batch}.json"
-        return self._read(name) if self._exists(name) else None
+        return self.read(name) if self.exists(name) else None
 
     def commit(self, batch: int, record: dict[str, Any]) -> bool:
         """Lets a micro-batch count (C1).
@@ -136,7 +170,7 @@ class Checkpoint:
         Returns:
             Whether it was this attempt that counts.
         """
-        return self._write_once(f"{self.path}/batches/{batch}.json", record)
+        return self.write_once(f"{self.path}/batches/{batch}.json", record)
 
     def forget(self, before: int) -> None:
         """Removes what is no longer needed: all that is older than a micro-batch (C3).
@@ -165,11 +199,11 @@ class Checkpoint:
     @property
     def is_finished(self) -> bool:
         """Whether everything has been closed, and nothing may follow."""
-        return self._exists(f"{self.path}/batches/{_END}.json")
+        return self.exists(f"{self.path}/batches/{_END}.json")
 
     def finish(self) -> None:
         """Says that nothing follows."""
-        self._write_once(f"{self.path}/batches/{_END}.json", {})
+        self.write_once(f"{self.path}/batches/{_END}.json", {})
 
     def qualified(self, path: str) -> str:
         """The name of a file or folder with its scheme, whatever the default of those who read it is.
@@ -218,19 +252,40 @@ class Checkpoint:
     def _files_of(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(path).getFileSystem(self._settings)
 
-    def _exists(self, name: str) -> bool:
-        return bool(self._files.exists(self._jvm.org.apache.hadoop.fs.Path(name)))
-
-    def _listed(self) -> list[Any]:
-        folder = self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/batches")
-        return list(self._files.listStatus(folder)) if self._files.exists(folder) else []
+    def _listed(self, name: str | None = None) -> list[Any]:
+        folder = self._jvm.org.apache.hadoop.fs.Path(name or f"{self.path}/batches")
+        files = self._files_of(str(folder))
+        return list(files.listStatus(folder)) if files.exists(folder) else []
 
     def _records(self) -> list[str]:
         names = [status.getPath().getName() for status in self._listed()]
         return [name.removesuffix(".json") for name in names if name.endswith(".json") and name[0] != "."]
 
-    def _read(self, name: str) -> dict[str, Any]:
-        opened = self._files.open(self._jvm.org.apache.hadoop.fs.Path(name))
+    def names_in(self, path: str) -> list[str]:
+        """What is in a folder, on any file system.
+
+        Args:
+            path: The folder; there need not be one.
+
+        Returns:
+            The names in it, without those that nobody is to read.
+        """
+        names = [str(status.getPath().getName()) for status in self._listed(path)]
+        return sorted(name for name in names if name[0] not in "._")
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A file that `write_once` has written.
+
+        Args:
+            name: Its full name, on any file system.
+
+        Returns:
+            What was written.
+
+        Raises:
+            ValueError: It is damaged.
+        """
+        opened = self._files_of(name).open(self._jvm.org.apache.hadoop.fs.Path(name))
         try:
             text = self._jvm.org.apache.commons.io.IOUtils.toString(opened, "UTF-8")
         finally:
@@ -243,16 +298,25 @@ class Checkpoint:
             raise ValueError(f"{name} cannot be read: it is no record")
         return found
 
-    def _write_once(self, name: str, content: dict[str, Any]) -> bool:
-        path = self._jvm.org.apache.hadoop.fs.Path
+    def write_once(self, name: str, content: dict[str, Any]) -> bool:
+        """Writes a small file that appears all at once, unless there is one of that name.
+
+        Args:
+            name: Its full name, on any file system.
+            content: What JSON can say.
+
+        Returns:
+            Whether it was this one that was written.
+        """
+        path, files = self._jvm.org.apache.hadoop.fs.Path, self._files_of(name)
         folder, _, last = name.rpartition("/")
         hidden = path(f"{folder}/.{last}-{uuid.uuid4().hex}")
-        written = self._files.create(hidden)
+        written = files.create(hidden)
         try:
             written.write(json.dumps(content).encode())
         finally:
             written.close()
-        if not self._exists(name) and self._files.rename(hidden, path(name)):
+        if not self.exists(name) and files.rename(hidden, path(name)):
             return True
-        self._files.delete(hidden, False)
+        files.delete(hidden, False)
         return False

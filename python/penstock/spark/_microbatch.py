@@ -1,5 +1,6 @@
 """One micro-batch after the other through the stages of a pipeline, with state in between."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -7,12 +8,14 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from penstock.spark._arrival import NEVER, ticks_of
 from penstock.spark._checkpoint import Checkpoint
 from penstock.spark._gathering import columns_of, placed, tagged
 from penstock.spark._leaving import STATE_TYPE, keys_behind, leaving_schema, outputs_of
 from penstock.spark._worker import GROUP, INPUT, PART, PIECE, STATE, Pass, PassPart
+from penstock.spark.parquet import as_it_stands
 from penstock.spark.types import spark_schema
 from penstock.staging import Stage, Staged, run_stage_part
 
@@ -45,6 +48,9 @@ class MicroBatches:
         partitions: Into how many partitions rows are moved by their key.
         on_error: What becomes of rows that an operator has no answer for.
 
+    Attributes:
+        identity: That of the checkpoint.
+
     Raises:
         ValueError: What is kept is of another pipeline, or has been finished.
     """
@@ -59,11 +65,9 @@ class MicroBatches:
     ) -> None:
         if kept.is_finished:
             raise ValueError(f"the checkpoint {kept.path} has been finished: begin anew in another folder")
-        kept.claim(
-            {
-                "pipeline": [stage.outputs.explain() for stage in staged.stages],
-                "number of partitions": partitions,
-            }
+        self.identity = kept.claim(
+            {"pipeline": _mark(staged), "number of partitions": partitions},
+            "\n".join(stage.outputs.explain() for stage in staged.stages),
         )
         self._spark = spark
         self._staged = staged
@@ -95,7 +99,36 @@ class MicroBatches:
                 f"the checkpoint {self._kept.path} is being finished, and there are new rows: finish() it, "
                 "and begin anew in another folder"
             )
+        else:
+            self._check_query(record)
         return self._results(record)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether everything has been closed, and only has to be handed out."""
+        newest = self._kept.newest()
+        record = None if newest is None else self._kept.record(newest)
+        return record is not None and bool(record["last"])
+
+    def not_done(self) -> tuple[DataFrame, int] | None:
+        """The newest results that may not have been handed out.
+
+        Returns:
+            The results and the number of the micro-batch, unless Spark knows that they were.
+
+        Raises:
+            RuntimeError: Spark has begun a micro-batch that does not count yet: its rows would be lost.
+        """
+        newest, begun = self._kept.newest(), self._kept.begun()
+        if begun is not None and (newest is None or begun > newest):
+            raise RuntimeError(
+                f"micro-batch {begun} has begun and is not done: start the stream again with the checkpoint "
+                f"{self._kept.path}, and wait() for its end, before finish()"
+            )
+        record = None if newest is None else self._kept.record(newest)
+        if newest is None or record is None or self._kept.is_done(newest):
+            return None
+        return self._results(record), newest
 
     def close(self) -> tuple[DataFrame, int]:
         """Closes everything that is open, as a micro-batch of its own without rows.
@@ -104,10 +137,10 @@ class MicroBatches:
             The last results, and the number that they have.
         """
         newest = self._kept.newest()
-        if newest is not None:
+        if newest is not None and self.is_closing:
             record = self._kept.record(newest)
-            if record is not None and record["last"]:
-                return self._results(record), newest
+            assert record is not None
+            return self._results(record), newest
         batch = 0 if newest is None else newest + 1
         nothing = {
             read.name: self._spark.createDataFrame([], spark_schema(pa.schema(read.schema)))
@@ -134,7 +167,15 @@ class MicroBatches:
                 f"{self._kept.path} has the state behind micro-batch {newest}, and Spark brings {batch}: "
                 "parts of the checkpoint are missing or from elsewhere"
             )
+        self._check_query(record)
         return record
+
+    def _check_query(self, record: dict[str, Any]) -> None:
+        if record["query"] != self._kept.query:
+            raise ValueError(
+                f"{self._kept.spark_path} is not what the state in {self._kept.path} belongs to: it was "
+                "removed, or is from elsewhere. Begin anew in another folder"
+            )
 
     def _streams(self, rows: DataFrame) -> dict[str, DataFrame]:
         """The rows of each stream."""
@@ -177,7 +218,12 @@ class MicroBatches:
         ((number, name),) = self._staged.results
         if self._staged.stages[number].inputs[0].spread == "anyhow":
             made.frames[number, name].write.parquet(f"{self._kept.folder(attempt)}/results")
-        record: dict[str, Any] = {"attempt": attempt, "seen": latest, "last": last}
+        record: dict[str, Any] = {
+            "attempt": attempt,
+            "query": self._kept.query,
+            "seen": latest,
+            "last": last,
+        }
         if not self._kept.commit(batch, record):
             # Somebody else was faster, and theirs counts.
             record = self._kept.record(batch) or record
@@ -243,7 +289,10 @@ class MicroBatches:
     def _read(self, attempt: str, number: int) -> DataFrame:
         outputs = self._staged.stages[number].outputs
         schema = leaving_schema(outputs, keys_behind(self._staged, number), with_state=True)
-        return self._spark.read.schema(schema).parquet(f"{self._kept.folder(attempt)}/stage-{number}")
+        return self._parquet(schema, f"{self._kept.folder(attempt)}/stage-{number}")
+
+    def _parquet(self, schema: StructType, folder: str) -> DataFrame:
+        return self._spark.read.schema(schema).parquet(as_it_stands(folder))
 
     def _behind(
         self, stage: Stage, times: list[tuple[int | None, int | None]]
@@ -264,10 +313,16 @@ class MicroBatches:
         attempt = record["attempt"]
         if stage.inputs[0].spread == "anyhow":
             schema = spark_schema(pa.schema(stage.outputs[name].schema))
-            return self._spark.read.schema(schema).parquet(f"{self._kept.folder(attempt)}/results")
+            return self._parquet(schema, f"{self._kept.folder(attempt)}/results")
         keys = keys_behind(self._staged, number)
         frames = outputs_of(self._read(attempt, number), stage.outputs, keys, with_state=True)
         return frames[name]
+
+
+def _mark(staged: Staged) -> str:
+    """What tells one pipeline from another: all that it is made of, except the code of functions."""
+    parts = "\n".join(stage.outputs._native.to_parts()[0] for stage in staged.stages)
+    return hashlib.sha256(parts.encode()).hexdigest()
 
 
 def _delayed(before: int | None, after: int | None, delay: int) -> tuple[int | None, int | None]:

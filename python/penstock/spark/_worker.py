@@ -21,12 +21,30 @@ from penstock.result import Result
 from penstock.spark.types import in_spark_types
 from penstock.staging import key_groups, run_stage_part
 
-__all__ = ["GROUP", "INPUT", "OUTPUT", "PART", "PIECE", "STATE", "Absorb", "Merge", "Pass", "PassPart"]
+__all__ = [
+    "BESIDE",
+    "GROUP",
+    "INPUT",
+    "OUTPUT",
+    "PART",
+    "PIECE",
+    "PLACE",
+    "STATE",
+    "Absorb",
+    "Merge",
+    "Pass",
+    "PassPart",
+]
 
 GROUP, INPUT, OUTPUT = "__group", "__input", "__output"
 """Columns beside those of the rows: their key group, and the input or output that they are of."""
 PART, PIECE, STATE = "__part", "__piece", "__state"
 """State on its way: the partition that it belongs to, the number of the piece, and its bytes."""
+
+PLACE = "__place"
+"""Rows in order of their arrival: the partition that they are in."""
+BESIDE = (GROUP, INPUT, OUTPUT, PART, PIECE, STATE, PLACE)
+"""All of them: names that no column of a pipeline can have."""
 
 _PIECE_BYTES = 16 << 20
 _STATE_SCHEMA = pa.schema({PART: pa.int64(), PIECE: pa.int32(), STATE: pa.binary()})

@@ -20,7 +20,7 @@ from penstock.durations import Duration
 from penstock.protocols import ArrowData
 from penstock.rendering import text_table
 from penstock.spark.check import Checked, check_dataset
-from penstock.spark.comparison import Comparison, as_frame
+from penstock.spark.comparison import ColumnsDifferError, Comparison, as_frame
 from penstock.spark.dataset import read_dataset, write_dataset
 from penstock.spark.errors import spark_errors
 from penstock.spark.generate import plan_tables
@@ -151,18 +151,22 @@ def validate(
         _print_damage(error)
         return _DIFFERENT
     spark = _session(cores)
-    with spark_errors():
-        found = compare_answers(
-            spark,
-            workload,
-            rows.frames(spark),
-            query=query,
-            seed=rows.seed,
-            result=answer,
-            delay=rows.delay,
-            batches=rows.batches if engine == "local" else None,
-            engine=engine,
-        )
+    try:
+        with spark_errors():
+            found = compare_answers(
+                spark,
+                workload,
+                rows.frames(spark),
+                query=query,
+                seed=rows.seed,
+                result=answer,
+                delay=rows.delay,
+                batches=rows.batches if engine == "local" else None,
+                engine=engine,
+            )
+    except ColumnsDifferError as error:
+        print(f"NOT EQUAL: {error}", flush=True)
+        return _DIFFERENT
     _print_comparisons(found)
     return _FINE if all(comparison.ok for comparison in found.values()) else _DIFFERENT
 

@@ -9,12 +9,22 @@ from operator import and_
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
-__all__ = ["Comparison", "as_frame", "compare"]
+from penstock.spark.types import in_spark_types, spark_schema
+
+__all__ = ["ColumnsDifferError", "Comparison", "as_frame", "compare"]
 
 _EXAMPLES = 5
 _FLOATS = {"float", "double"}
+
+
+class ColumnsDifferError(ValueError):
+    """Two results that cannot be compared row by row: they have other columns.
+
+    Example:
+        >>> issubclass(ColumnsDifferError, ValueError)
+        True
+    """
 
 
 @dataclass(frozen=True)
@@ -101,8 +111,8 @@ def compare(expected: DataFrame, actual: object, keys: Sequence[str], tolerance:
         The counts, with examples of what differs.
 
     Raises:
-        ValueError: The two sides do not have the same columns with the same types, or the tolerance is not
-            between 0 and 1.
+        ColumnsDifferError: The two sides do not have the same columns with the same types.
+        ValueError: The keys are no columns, or the tolerance is not between 0 and 1.
 
     Example:
         >>> import pyarrow as pa
@@ -173,7 +183,8 @@ def compare(expected: DataFrame, actual: object, keys: Sequence[str], tolerance:
 def as_frame(spark: SparkSession, data: object) -> DataFrame:
     """A DataFrame as it is; anything that speaks Arrow as a DataFrame.
 
-    Timestamps without a time zone stay without one, and are read in microseconds, the unit of Spark.
+    Timestamps without a time zone stay without one, and are read in microseconds, the unit of Spark; unsigned
+    integers get the next wider type.
 
     Args:
         spark: The session.
@@ -194,17 +205,13 @@ def as_frame(spark: SparkSession, data: object) -> DataFrame:
     # PySpark deals chunks out to partitions, and where the first one of a partition has no rows it loses the
     # others.
     table = pa.table(data).combine_chunks()
-    for index, column in enumerate(table.schema):
-        if pa.types.is_timestamp(column.type):
-            exact = table.column(index).cast(pa.timestamp("us", column.type.tz))
-            table = table.set_column(index, column.name, exact)
-    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+    return spark.createDataFrame(in_spark_types(table), schema=spark_schema(table.schema))
 
 
 def _check_columns(expected: DataFrame, found: DataFrame, keys: Sequence[str]) -> None:
     wanted, given = dict(expected.dtypes), dict(found.dtypes)
     if wanted != given:
-        raise ValueError(f"the columns differ: expected {wanted}, found {given}")
+        raise ColumnsDifferError(f"the columns differ: expected {wanted}, found {given}")
     unknown = [key for key in keys if key not in wanted]
     if unknown or not keys:
         raise ValueError(f"keys must be some of {list(wanted)}, not {list(keys)}")

@@ -23,7 +23,14 @@ from penstock.spark.errors import SparkJobError
 from penstock.spark.generate import CountsByPartition, PartitionCounts, Recipe, plan_tables
 from penstock.spark.job import run_watched
 from penstock.spark.manifest import DataFile, DataSetError, Manifest, TableEntry
-from penstock.spark.parquet import local_uri, parquet_files, read_batches, write_parquet
+from penstock.spark.parquet import (
+    as_it_stands,
+    local_uri,
+    parquet_files,
+    read_batches,
+    visible_files,
+    write_parquet,
+)
 from penstock.spark.staging import staged
 from penstock.spark.types import spark_schema
 from penstock.workloads import catalog
@@ -158,10 +165,16 @@ class DataSet:
             ...     sorted(data.frames(session()))
             ['logs', 'revenue']
         """
-        return {
-            table: spark.read.schema(spark_schema(self._schema(table))).parquet(local_uri(self.path / table))
-            for table in self.manifest.tables
-        }
+        return {table: self._frame(spark, table) for table in self.manifest.tables}
+
+    def _frame(self, spark: SparkSession, table: str) -> DataFrame:
+        schema = spark_schema(self._schema(table))
+        # The files of the manifest and no others, whatever has been put beside them.
+        files = [
+            as_it_stands(local_uri(self.path / table / file.name))
+            for file in self.manifest.tables[table].files
+        ]
+        return spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
 
     def batches(self, table: str, batch_rows: int = _BATCH_ROWS) -> "TableBatches":
         """The rows of a table for the engine: in row order, in the workload's own types.
@@ -214,7 +227,7 @@ class DataSet:
 
     def _verify_table(self, pool: ThreadPoolExecutor, table: str, entry: TableEntry) -> list[str]:
         folder = self.path / table
-        there = {file.name for file in parquet_files(folder)}
+        there = set(visible_files(folder))
         listed = [file.name for file in entry.files]
         problems = [f"{name} is missing" for name in listed if name not in there]
         problems += [f"{name} is not in the manifest" for name in sorted(there.difference(listed))]

@@ -60,7 +60,8 @@ def spark_errors() -> Iterator[None]:
         message = _raised(traceback) if traceback else _first_line(str(error))
         raise SparkJobError(message, traceback) from None
     except Py4JJavaError as error:
-        raise SparkJobError(_first_line(str(error.java_exception.getMessage()))) from None
+        java = error.java_exception
+        raise SparkJobError(_first_line(str(java.getMessage() or java.getClass().getName()))) from None
 
 
 def _raised(traceback: str) -> str:

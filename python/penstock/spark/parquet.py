@@ -1,5 +1,6 @@
 """Hands rows over from Spark to the engine in Parquet files, without losing their order."""
 
+import re
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -11,7 +12,9 @@ from pyspark.sql import DataFrame
 from penstock.spark.errors import spark_errors
 from penstock.spark.staging import staged
 
-__all__ = ["local_uri", "parquet_files", "read_batches", "write_parquet"]
+__all__ = ["as_it_stands", "local_uri", "parquet_files", "read_batches", "visible_files", "write_parquet"]
+
+_PATTERN = re.compile(r"[][{}*?\\]")
 
 
 def write_parquet(df: DataFrame, path: str | PathLike[str]) -> Path:
@@ -100,11 +103,49 @@ def parquet_files(path: str | PathLike[str]) -> list[Path]:
     return sorted(files, key=lambda file: (int(file.name.split("-")[1]), file.name))
 
 
+def visible_files(path: str | PathLike[str]) -> list[str]:
+    """The names of all files that Spark would read in a folder, whoever wrote them.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        The names, in order; none if there is no such folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("part-00000-a.parquet", "copy.parquet", "_SUCCESS", ".part.crc"):
+        ...         Path(folder, name).touch()
+        ...     visible_files(folder)
+        ['copy.parquet', 'part-00000-a.parquet']
+    """
+    folder = Path(path)
+    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    return sorted(name for name in names if name[0] not in "._")
+
+
 def _read_files(files: list[Path], schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for file in files:
         with pq.ParquetFile(file) as parquet:
             for batch in parquet.iter_batches(batch_size=batch_rows, columns=schema.names):
                 yield batch.cast(schema)
+
+
+def as_it_stands(path: str) -> str:
+    r"""The name of a file or folder for Spark's readers, which take some characters for a pattern.
+
+    Args:
+        path: The name; no character of it stands for others.
+
+    Returns:
+        The name with those characters marked.
+
+    Example:
+        >>> as_it_stands("file:/data/run[1]")
+        'file:/data/run\\[1\\]'
+    """
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 def local_uri(path: str | PathLike[str]) -> str:

@@ -22,11 +22,12 @@ from penstock.spark._gathering import (
     names_of,
     partitions_of,
     placed,
+    stages_of,
     tagged,
 )
 from penstock.spark._leaving import STATE_TYPE, keys_behind, leaving_schema, outputs_of
 from penstock.spark._worker import Absorb, Merge, Pass
-from penstock.staging import Staged, StageInput, stages
+from penstock.staging import Staged, StageInput
 from penstock.stream import Stream
 
 __all__ = ["run"]
@@ -68,6 +69,9 @@ def run(
     Raises:
         PlanError: The pipeline depends on the clock or on watermarks in the data, or, with `order_by`, it
             cannot be told which rows come late.
+        SchemaMismatchError: A column is of another type. Cast it: what Spark would do by itself may lose
+            something.
+        TypeError: The pipeline is none, or has several outputs, or the data is no DataFrame.
         ValueError: Data or columns are missing, or the key is not that of the pipeline.
 
     Example:
@@ -88,7 +92,9 @@ def run(
         <BLANKLINE>
     """
     order = names_of(order_by)
-    staged = stages(plan, ordered=order is not None)
+    if order == []:
+        raise ValueError("order_by= names no column: give one or more, or leave it out")
+    staged = stages_of(plan, ordered=order is not None)
     frames = frames_of(staged, data)
     check_key(staged, key)
     count = partitions_of(next(iter(frames.values())), partitions)

@@ -20,11 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.spark._checkpoint import Checkpoint
-from penstock.spark._gathering import check_key, columns_of, frames_of, partitions_of, tagged
+from penstock.spark._gathering import check_key, columns_of, frames_of, partitions_of, stages_of, tagged
 from penstock.spark._microbatch import MicroBatches
 from penstock.spark._worker import GROUP
 from penstock.spark.errors import SparkJobError, spark_errors
-from penstock.staging import stages
 from penstock.stream import Stream
 
 __all__ = ["SparkStream", "stream"]
@@ -56,8 +55,8 @@ def stream(
         plan: The pipeline.
         data: The rows; for several streams a mapping of their names.
         checkpoint: A folder for what has to be known to go on, on a file system that all executors reach.
-        out: A folder for the results: each micro-batch becomes a folder `batch=...` of Parquet files, which
-            appears all at once.
+        out: A folder for the results of this checkpoint alone: each micro-batch becomes a folder `batch=...`
+            of Parquet files, which appears all at once.
         sink: A function that takes the results of a micro-batch as a DataFrame, and its number. It is called
             again, with the same rows and number, if the query ended before Spark knew that it was done.
         key: The columns that the first operator with a key goes by, to be compared: see `run`.
@@ -72,8 +71,11 @@ def stream(
 
     Raises:
         PlanError: The pipeline depends on the clock or on watermarks in the data.
+        SchemaMismatchError: A column is of another type.
+        TypeError: The pipeline is none, or has several outputs, or the data is no DataFrame.
         ValueError: Data or columns are missing, the data is no stream, there is neither `out` nor `sink` or
-            there are both, or the checkpoint is that of another pipeline or has been finished.
+            there are both, the checkpoint is that of another pipeline or has been finished, or `out` has
+            results of another checkpoint.
 
     Example:
         >>> import tempfile
@@ -96,7 +98,7 @@ def stream(
     """
     if (out is None) == (sink is None):
         raise ValueError("results need one place to go to: give either out= or sink=")
-    staged = stages(plan)
+    staged = stages_of(plan)
     frames = frames_of(staged, data)
     check_key(staged, key)
     for name, frame in frames.items():
@@ -109,16 +111,20 @@ def stream(
     spark = given[0].sparkSession
     kept = Checkpoint(spark, checkpoint)
     count = partitions_of(given[0], partitions)
+    if out is not None:
+        _check_names(plan)
     batches = MicroBatches(spark, staged, kept, count, on_error)
+    taking = sink if out is None else _Folders(kept, out, batches.identity)
+    assert taking is not None
     rows = given[0] if len(given) == 1 else tagged(tuple(reads), given).drop(GROUP)
-    return SparkStream(rows, batches, kept, out, sink, dict(trigger or {}))
+    return SparkStream(rows, batches, kept, taking, dict(trigger or {}))
 
 
 @final
 class SparkStream:
     """A pipeline that runs on a stream of Spark. It is made by `stream`.
 
-    It is stopped at the end of a `with` block.
+    It is stopped at the end of a `with` block, which fails if the query has failed and nobody was told.
 
     Attributes:
         query: Spark's own handle.
@@ -143,14 +149,16 @@ class SparkStream:
         rows: DataFrame,
         batches: MicroBatches,
         kept: Checkpoint,
-        out: str | None,
-        sink: Sink | None,
+        sink: Sink,
         trigger: dict[str, Any],
     ) -> None:
         self._batches = batches
         self._kept = kept
-        self._sink = sink if out is None else _Folders(kept, out)
+        self._sink = sink
+        self._is_stopping = False
+        self._stopped_with: Exception | None = None
         self._failure: BaseException | None = None
+        self._is_told = False
         writer = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", kept.spark_path)
         if trigger:
             writer = writer.trigger(**trigger)
@@ -162,11 +170,12 @@ class SparkStream:
             with spark_errors():
                 self._hand_out(self._batches.take(rows, batch), batch)
         except BaseException as error:
-            self._failure = error
+            # To be stopped in the middle is no failure.
+            if not self._is_stopping:
+                self._failure = error
             raise
 
     def _hand_out(self, results: DataFrame, batch: int) -> None:
-        assert self._sink is not None
         self._sink(results, batch)
         self._batches.forget(batch)
 
@@ -233,17 +242,22 @@ class SparkStream:
             ...     running.is_active
             False
         """
+        if not self._is_stopping:
+            # What it fails with from here on, it fails with because it is stopped.
+            self._stopped_with = self.query.exception()
+            self._is_stopping = True
         self.query.stop()
 
     def finish(self) -> None:
         """Close everything that is open, because no row follows: the last results are handed out.
 
-        Wait for the end before, or stop it. Nothing can be added to this checkpoint afterwards; to finish it
-        again does nothing.
+        Wait for the end before. Nothing can be added to this checkpoint afterwards; to finish it again does
+        nothing. Results that may not have been handed out, because it was stopped in the middle, are handed
+        out again, with the number that they had.
 
         Raises:
-            RuntimeError: It still runs.
-            SparkJobError: It fails.
+            RuntimeError: It still runs, or was stopped while rows were on their way, which would be lost.
+            SparkJobError: It has failed, or fails now.
 
         Example:
             >>> import tempfile
@@ -258,11 +272,17 @@ class SparkStream:
             ...     session().read.parquet(f"{folder}/out").count()
             0
         """
+        if self._kept.is_finished:
+            return
         if self.is_active:
             raise RuntimeError("it still runs: wait() for its end, or stop() it, before finish()")
         with spark_errors():
-            results, batch = self._batches.close()
-            self._hand_out(results, batch)
+            if not self._batches.is_closing:
+                self._raise_failure()
+                rest = self._batches.not_done()
+                if rest is not None:
+                    self._hand_out(*rest)
+            self._hand_out(*self._batches.close())
         self._kept.finish()
 
     def __enter__(self) -> "SparkStream":
@@ -275,23 +295,59 @@ class SparkStream:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+        if error is None and not self._is_told:
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raises what the query has failed with, if it has."""
+        with self._explained():
+            raised = self._stopped_with if self._is_stopping else self.query.exception()
+            if raised is not None:
+                raise raised
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:
+            self._is_told = True
             if self._failure is not None:
                 raise self._failure from None
             raise SparkJobError(str(error).strip().split("\n", 1)[0]) from None
 
 
-class _Folders:
-    """Results as folders of Parquet files, one for each micro-batch, which appear all at once."""
+def _check_names(plan: Stream) -> None:
+    for name in plan.schema.names:
+        if name.lower() == "batch":
+            raise ValueError(
+                f"the results have a column {name!r}, and out= keeps the number of the micro-batch under "
+                "that name: rename it"
+            )
 
-    def __init__(self, kept: Checkpoint, out: str) -> None:
+
+class _Folders:
+    """Results as folders of Parquet files, one for each micro-batch, which appear all at once.
+
+    They are those of one checkpoint: the numbers of another one mean other rows.
+    """
+
+    def __init__(self, kept: Checkpoint, out: str, identity: str) -> None:
         self._kept = kept
         self._out = kept.qualified(out)
+        owner = f"{self._out}/_penstock.json"
+        if not kept.exists(owner):
+            there = kept.names_in(self._out)
+            if there:
+                raise ValueError(
+                    f"{self._out} is not empty ({there[0]}, ...), and not of this checkpoint: give out= "
+                    "another folder"
+                )
+            kept.write_once(owner, {"checkpoint": identity})
+        if kept.read(owner).get("checkpoint") != identity:
+            raise ValueError(
+                f"{self._out} has the results of another checkpoint: give out= another folder, or go on with "
+                "that checkpoint"
+            )
 
     def __call__(self, results: DataFrame, batch: int) -> None:
         target = f"{self._out}/batch={batch}"

@@ -1,10 +1,14 @@
 """Arrow types in Spark: each column gets the type of Spark that holds all of its values exactly."""
 
+from typing import TypeVar
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 __all__ = ["in_spark_types", "spark_schema"]
+
+_Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
 # What Spark has not, and what holds the same values there.
 _WIDER = {
@@ -45,11 +49,11 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(_exact(schema), prefer_timestamp_ntz=True)
 
 
-def in_spark_types(batch: pa.RecordBatch) -> pa.RecordBatch:
+def in_spark_types(batch: _Rows) -> _Rows:
     """The same rows in the types of `spark_schema`.
 
     Args:
-        batch: Rows in any types that Spark can hold.
+        batch: Rows in any types that Spark can hold, as a batch or as a table.
 
     Returns:
         The rows as Spark takes them.
