@@ -52,7 +52,7 @@ bench: tools environment ## run the benchmarks
 
 ##@ Check
 .PHONY: test
-test: tools-all environment format-check lint-python lint-rust test-rust loom shuttle test-python test-configurations test-spark test-wheel ## run every check and every test
+test: tools-all environment format-check lint-python lint-rust test-rust loom shuttle install test-installed test-wheel ## run every check and every test
 	@printf '\nAll checks and tests passed.\n'
 
 .PHONY: check
@@ -139,7 +139,10 @@ environment:
 install: environment wheel
 	@scripts/install.sh
 
-.PHONY: format-check lint-python lint-rust
+.PHONY: format-check lint-python lint-rust test-installed
+# What test-python, test-spark and test-configurations do, side by side.
+test-installed:
+	@$(PHASE) "Tests of the wheel" scripts/test-installed.sh
 format-check:
 	@$(PHASE) "Formatting" cargo fmt --all --check
 	@$(PYTHON) -m ruff format --check .

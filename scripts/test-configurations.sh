@@ -3,12 +3,10 @@
 # each configuration of the engine: no answer may depend on blocks, chains, the kind of memory, workers or policies.
 #
 # SETTINGS are the variables of one configuration, in one word: "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=3". Without
-# any it is the list below. Two run at a time. Each prints its result when it is done, and all of its output if it
-# failed.
+# any it is the list below. `--jobs` prints what side-by-side.sh takes for it, separated by zeros, and runs nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-AT_A_TIME=2
 CONFIGURATIONS=(
     "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=1 PENSTOCK_POLICY=fcfs PENSTOCK_WORKERS=2"
     "PENSTOCK_BLOCK_ROWS=7 PENSTOCK_POLICY=rr PENSTOCK_WORKERS=3 PENSTOCK_PARALLELISM=3 PENSTOCK_STRATEGY=exchange"
@@ -21,30 +19,17 @@ CONFIGURATIONS=(
 LEFT_OUT=(house spark test_memory.py test_options.py)
 LEFT_OUT_GLOB='tests/test_engine_*.py'
 
-# run_one SETTINGS PYTEST ARGUMENTS...: the tests in one configuration.
-run_one() {
-    local settings="$1" begin=$SECONDS status=0 log
-    shift
-    log="$(mktemp)"
-    # The cache of pytest is one folder, which several at a time would fight over.
-    env $settings .venv/bin/python -m pytest tests -q -p no:cacheprovider "${LEFT_OUT[@]/#/--ignore=tests/}" \
-        --ignore-glob="$LEFT_OUT_GLOB" "$@" \
-        > "$log" 2>&1 || status=$?
-    if [ "$status" -eq 0 ]; then
-        printf -- '-- %s: %d s\n%s\n' "$settings" "$((SECONDS - begin))" "$(tail -n 1 "$log")"
-    else
-        printf -- '%s\n-- %s: FAILED after %d s\n' "$(cat "$log")" "$settings" "$((SECONDS - begin))"
-    fi
-    rm -f "$log"
-    return "$status"
-}
+# Settings of the caller must not mix with those of a configuration. Fewer random examples and shorter streams than in
+# the first round: see tests/reference/sizes.py.
+CLEAN="env -u PENSTOCK_MEMORY -u PENSTOCK_CHAIN -u PENSTOCK_BUDGET -u PENSTOCK_BLOCK_ROWS -u PENSTOCK_CHUNK_BLOCKS \
+-u PENSTOCK_PLATFORM -u PENSTOCK_POLICY -u PENSTOCK_MODE -u PENSTOCK_WORKERS -u PENSTOCK_PARALLELISM \
+-u PENSTOCK_STRATEGY PENSTOCK_SMALLER_TESTS=${PENSTOCK_SMALLER_TESTS:-3}"
 
-if [ "${1:-}" = --one ]; then
+is_listing=
+if [ "${1:-}" = --jobs ]; then
+    is_listing=yes
     shift
-    run_one "$@"
-    exit
 fi
-
 given=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     given+=("$1")
@@ -53,10 +38,14 @@ done
 [ $# -eq 0 ] || shift
 [ "${#given[@]}" -eq 0 ] || CONFIGURATIONS=("${given[@]}")
 
-# Fewer random examples and shorter streams than in the first round: see tests/reference/sizes.py.
-export PENSTOCK_SMALLER_TESTS="${PENSTOCK_SMALLER_TESTS:-3}"
-unset PENSTOCK_MEMORY PENSTOCK_CHAIN PENSTOCK_BUDGET PENSTOCK_BLOCK_ROWS PENSTOCK_CHUNK_BLOCKS PENSTOCK_PLATFORM
-unset PENSTOCK_POLICY PENSTOCK_MODE PENSTOCK_WORKERS PENSTOCK_PARALLELISM PENSTOCK_STRATEGY
-
-# xargs fails when one of them does, after all have ended.
-printf '%s\n' "${CONFIGURATIONS[@]}" | xargs -P "$AT_A_TIME" -I '{}' bash scripts/test-configurations.sh --one '{}' "$@"
+jobs=()
+for settings in "${CONFIGURATIONS[@]}"; do
+    # The cache of pytest is one folder, which several at a time would fight over.
+    jobs+=("$settings" "$CLEAN $settings .venv/bin/python -m pytest tests -q -p no:cacheprovider \
+${LEFT_OUT[*]/#/--ignore=tests/} --ignore-glob='$LEFT_OUT_GLOB' ${*@Q}")
+done
+if [ -n "$is_listing" ]; then
+    printf '%s\0' "${jobs[@]}"
+else
+    exec scripts/side-by-side.sh "${jobs[@]}"
+fi

@@ -133,6 +133,25 @@ def test_a_phase_passes_on_the_exit_code(tmp_path: Path) -> None:
     assert "Two: FAILED" in bad.stderr
 
 
+def test_what_runs_side_by_side_fails_if_one_of_them_does() -> None:
+    script = "scripts/side-by-side.sh"
+    good, bad = ("Good 'one'", "echo first; echo 'last line'"), ("Bad", "echo first; echo 'last one'; exit 3")
+    done = run("bash", script, *good, *bad, *good)
+    assert done.returncode != 0
+    assert done.stdout.count("-- Good 'one': 0 s\nlast line\n") == 2
+    assert "first\nlast one\n-- Bad: FAILED after 0 s\n" in done.stdout
+    assert run("bash", script, *good).returncode == 0
+    for arguments in [(), ("Title",), (*good, "Title")]:
+        assert run("bash", script, *arguments).returncode == 2
+
+
+def test_all_suites_run_side_by_side() -> None:
+    script = (ROOT / "scripts" / "test-installed.sh").read_text()
+    for words in ["tests/spark", "tests --ignore=tests/spark", "test-configurations.sh --jobs", "stubtest"]:
+        assert words in script
+    assert "scripts/test-installed.sh" in run("make", "--dry-run", "test").stdout
+
+
 @pytest.mark.parametrize(
     ("environment", "wanted"),
     [
