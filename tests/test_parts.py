@@ -5,17 +5,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
 from penstock import col
+from reference.sizes import SMALLER
 from reference.stateful import PLANS, SCHEMA, rows_of, table_of
 
 ROWS = st.lists(
     st.tuples(st.integers(-30, 60), st.sampled_from(["a", "b", "c", "d", "e", None]), st.integers(-9, 9)),
     max_size=60,
 )
+# Each example runs an engine for each part, and there are many pipelines.
+FEWER = settings(max_examples=90 // SMALLER)
 COUNTERS = ("rows_in", "rows_copied", "rows_contributed", "rows_filtered", "rows_late", "rows_rejected")
 
 
@@ -46,6 +49,7 @@ def check(plan: ps.Stream, whole: Any, parts: list[Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
 @pytest.mark.parametrize("name", PLANS)
+@FEWER
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 60), max_size=5))
 def test_no_cut_changes_the_answer(
     name: str, rows: list[tuple[int, str | None, int]], cuts: list[int]
@@ -58,6 +62,7 @@ def test_no_cut_changes_the_answer(
 
 @pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
 @pytest.mark.parametrize("how", ["inner", "left", "full"])
+@FEWER
 @given(rows=ROWS, marks=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=60, max_size=60))
 def test_an_input_without_rows_in_a_part_is_still_waited_for(
     how: Any, rows: list[tuple[int, str | None, int]], marks: list[tuple[int, bool]]

@@ -7,11 +7,12 @@ from pyspark.sql import SparkSession
 
 from penstock.spark import session
 
+# To compile a query takes Spark longer than to run it over the few rows of a test.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    # To compile a query takes Spark longer than to run it over the few rows of a test.
-    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    running = session("penstock tests", settings=interpreted)
+    running = session("penstock tests", settings=INTERPRETED)
     yield running
     running.stop()

@@ -1,4 +1,4 @@
-"""YSB on five million rows: the engine's answer equals the one that Spark computes from the same files."""
+"""YSB on a million rows: the engine's answer equals the one that Spark computes from the same files."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from penstock.spark import compare, expected_ysb, generate, local_uri, read_batches, write_parquet
 from penstock.workloads import ysb
 
-ROWS = 5_000_000
+ROWS = 1_000_000
 # Rows per second of event time: 250 s of data, 25 windows of 100 campaigns.
-RATE = 20_000
+RATE = 4_000
 KEYS = ["window_start", "window_end", "campaign_id"]
 
 
