@@ -52,7 +52,7 @@ bench: tools environment ## run the benchmarks
 
 ##@ Check
 .PHONY: test
-test: tools-all environment format-check lint-python lint-rust test-rust loom shuttle install test-installed test-wheel ## run every check and every test
+test: tools-all environment format-check lint-python lint-rust test-built loom shuttle install test-all test-wheel ## run every check and every test
 	@printf '\nAll checks and tests passed.\n'
 
 .PHONY: check
@@ -139,10 +139,12 @@ environment:
 install: environment wheel
 	@scripts/install.sh
 
-.PHONY: format-check lint-python lint-rust test-installed
-# What test-python, test-spark and test-configurations do, side by side.
-test-installed:
-	@$(PHASE) "Tests of the wheel" scripts/test-installed.sh
+.PHONY: format-check lint-python lint-rust test-built test-all
+# What test-rust, test-python, test-spark and test-configurations do: first built, then all of it side by side.
+test-built:
+	@$(PHASE) "Rust tests, built" $(CARGO) test --workspace --locked --quiet --no-run
+test-all:
+	@$(PHASE) "Tests side by side" scripts/test-all.sh
 format-check:
 	@$(PHASE) "Formatting" cargo fmt --all --check
 	@$(PYTHON) -m ruff format --check .

@@ -146,10 +146,17 @@ def test_what_runs_side_by_side_fails_if_one_of_them_does() -> None:
 
 
 def test_all_suites_run_side_by_side() -> None:
-    script = (ROOT / "scripts" / "test-installed.sh").read_text()
-    for words in ["tests/spark", "tests --ignore=tests/spark", "test-configurations.sh --jobs", "stubtest"]:
-        assert words in script
-    assert "scripts/test-installed.sh" in run("make", "--dry-run", "test").stdout
+    script = (ROOT / "scripts" / "test-all.sh").read_text()
+    suites = [
+        "tests/spark",
+        "tests --ignore=tests/spark",
+        "cargo.sh test",
+        "test-configurations.sh",
+        "stubtest",
+    ]
+    for suite in suites:
+        assert suite in script
+    assert "scripts/test-all.sh" in run("make", "--dry-run", "test").stdout
 
 
 @pytest.mark.parametrize(
