@@ -51,12 +51,20 @@ bench: tools environment ## run the benchmarks
 	@$(PHASE) "Benchmarks" $(CARGO) bench --workspace --locked
 
 ##@ Check
+.PHONY: check
+check: tools-lint environment format-check install-quick ## what to run after every save: lints, and all tests but the slow ones
+	@$(PHASE) "Suites" scripts/test-suites.sh check
+	@printf '\nChecked. `make test` runs everything.\n'
+
 .PHONY: test
-test: tools-all environment format-check lint-python lint-rust test-built loom shuttle install test-all test-wheel ## run every check and every test
+test: tools-all environment format-check install ## run every check and every test: what CI runs
+	@$(PHASE) "Suites" scripts/test-suites.sh test
 	@printf '\nAll checks and tests passed.\n'
 
-.PHONY: check
-check: test ## what CI runs: the same as test
+.PHONY: soak
+soak: tools-all environment format-check install ## run everything at full size: about an hour, every night
+	@$(PHASE) "Suites at full size" scripts/test-suites.sh soak
+	@printf '\nAll checks and tests passed, at full size.\n'
 
 .PHONY: lint
 lint: tools-lint environment format-check lint-python lint-rust ## formatting, clippy, ruff and mypy, without the tests
@@ -84,7 +92,7 @@ test-python: tools install ## Python tests, stubs against the binary, doctests, 
 	@$(PHASE) "Python tests" $(PYTHON) -m pytest tests --ignore=tests/spark --ignore=tests/house/test_wheel.py
 
 .PHONY: test-configurations
-test-configurations: tools install ## the Python tests of behaviour again, with other blocks, chains and memory
+test-configurations: tools install ## the property tests again, with other blocks, chains, memory, workers and policies
 	@$(PHASE) "Other configurations" scripts/test-configurations.sh
 
 .PHONY: test-spark
@@ -133,23 +141,22 @@ tools-python:
 tools-spark:
 	@scripts/tools.sh python rust cc java
 
-.PHONY: environment install
+.PHONY: environment install install-quick
 environment:
 	@scripts/environment.sh
 install: environment wheel
-	@scripts/install.sh
+	@scripts/install.sh dist
+# The same package, compiled in less time, to run slower.
+install-quick: environment
+	@$(PHASE) "Quick wheel" scripts/wheel.sh --quick
+	@scripts/install.sh build/quick
 
-.PHONY: format-check lint-python lint-rust test-built test-all
-# What test-rust, test-python, test-spark and test-configurations do: first built, then all of it side by side.
-test-built:
-	@$(PHASE) "Rust tests, built" $(CARGO) test --workspace --locked --quiet --no-run
-test-all:
-	@$(PHASE) "Tests side by side" scripts/test-all.sh
+.PHONY: format-check lint-python lint-rust
 format-check:
 	@$(PHASE) "Formatting" cargo fmt --all --check
 	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m ruff check .
 lint-python:
-	@$(PHASE) "Ruff" $(PYTHON) -m ruff check .
 	@$(PHASE) "Types" $(PYTHON) -m mypy
 lint-rust:
 	@$(PHASE) "Clippy" $(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings

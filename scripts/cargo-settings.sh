@@ -14,13 +14,7 @@
 
 CACHE_LIMIT_GIB=12
 
-shared_cache() {
-    if [ -n "${PENSTOCK_CACHE:-}" ]; then
-        printf '%s' "$PENSTOCK_CACHE"
-    elif [ "${CI:-}" = true ] && [ -n "${XDG_CACHE_HOME:-}${HOME:-}" ]; then
-        printf '%s' "${XDG_CACHE_HOME:-$HOME/.cache}/penstock"
-    fi
-}
+source scripts/shared-cache.sh
 
 # Whether the shared folder $1 could be taken, under rules C1 and C2.
 take_shared_cache() {

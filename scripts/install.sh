@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs the wheel from dist/ into .venv, or does nothing when that very wheel is installed.
+# install.sh FOLDER: installs the wheel of that folder into .venv, or does nothing when that very wheel is installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-wheel="$(ls dist/penstock-*.whl)"
+wheel="$(ls "$1"/penstock-*.whl)"
 stamp=".venv/.installed"
 now="$(.venv/bin/python scripts/fingerprint.py "$wheel")"
 

@@ -15,7 +15,7 @@ TARGET = ROOT / "docs" / "reference"
 
 # Each page, its title, and the modules whose public names stand on it.
 PAGES = {
-    "streams": ("Streams and their time", ["stream", "times"]),
+    "streams": ("Streams and their time", ["stream", "schemas", "times"]),
     "columns": ("Rows one by one: columns, filters, lookups, functions", ["columns", "functions"]),
     "windows": ("Windows", ["windows", "windowed"]),
     "aggregates": ("Aggregates", ["aggregates"]),

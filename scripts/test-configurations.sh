@@ -1,22 +1,32 @@
 #!/usr/bin/env bash
-# test-configurations.sh [SETTINGS...] [-- PYTEST ARGUMENTS...]: runs the Python tests of behaviour again, once in
-# each configuration of the engine: no answer may depend on blocks, chains, the kind of memory, workers or policies.
+# test-configurations.sh [SETTINGS...] [-- PYTEST ARGUMENTS...]: runs property tests again, once in each configuration of
+# the engine: no answer may depend on blocks, chains, the kind of memory, workers or policies.
 #
 # SETTINGS are the variables of one configuration, in one word: "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=3". Without
-# any it is the list below. `--jobs` prints what side-by-side.sh takes for it, separated by zeros, and runs nothing.
+# any it is the list below, in which every two values of two options meet. PENSTOCK_WHOLE_SUITE=1 runs all tests of
+# behaviour, not only the properties. `--jobs FOLDER` prints what side-by-side.sh takes for it, separated by zeros, and
+# runs nothing; the jobs leave the time of each test in that folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# tests/house/test_configurations.py checks that every pair is here.
 CONFIGURATIONS=(
-    "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=1 PENSTOCK_POLICY=fcfs PENSTOCK_WORKERS=2"
-    "PENSTOCK_BLOCK_ROWS=7 PENSTOCK_POLICY=rr PENSTOCK_WORKERS=3 PENSTOCK_PARALLELISM=3 PENSTOCK_STRATEGY=exchange"
-    "PENSTOCK_CHAIN=off PENSTOCK_MEMORY=queue PENSTOCK_MODE=threads PENSTOCK_PARALLELISM=2"
-    "PENSTOCK_PLATFORM=portable PENSTOCK_WORKERS=2 PENSTOCK_PARALLELISM=4 PENSTOCK_STRATEGY=merge"
+    "CHAIN=off  BLOCK_ROWS=1 POLICY=rr       WORKERS=1 PARALLELISM=1 STRATEGY=exchange MEMORY=queue  MODE=threads PLATFORM=portable"
+    "CHAIN=auto BLOCK_ROWS=  POLICY=fcfs     WORKERS=1 PARALLELISM=2 STRATEGY=merge    MEMORY=blocks MODE=state   PLATFORM="
+    "CHAIN=auto BLOCK_ROWS=  POLICY=rr       WORKERS=3 PARALLELISM=3 STRATEGY=exchange MEMORY=queue  MODE=threads PLATFORM="
+    "CHAIN=off  BLOCK_ROWS=7 POLICY=adaptive WORKERS=3 PARALLELISM=1 STRATEGY=merge    MEMORY=blocks MODE=state   PLATFORM="
+    "CHAIN=off  BLOCK_ROWS=7 POLICY=fcfs     WORKERS=2 PARALLELISM=3 STRATEGY=exchange MEMORY=queue  MODE=state   PLATFORM=portable"
+    "CHAIN=auto BLOCK_ROWS=1 POLICY=adaptive WORKERS=2 PARALLELISM=2 STRATEGY=exchange MEMORY=blocks MODE=threads PLATFORM="
+    "CHAIN=auto BLOCK_ROWS=  POLICY=adaptive WORKERS=1 PARALLELISM=3 STRATEGY=merge    MEMORY=queue  MODE=threads PLATFORM=portable"
+    "CHAIN=off  BLOCK_ROWS=7 POLICY=rr       WORKERS=3 PARALLELISM=2 STRATEGY=merge    MEMORY=queue  MODE=state   PLATFORM=portable"
+    "CHAIN=auto BLOCK_ROWS=1 POLICY=fcfs     WORKERS=3 PARALLELISM=3 STRATEGY=merge    MEMORY=blocks MODE=state   PLATFORM="
+    "CHAIN=off  BLOCK_ROWS=  POLICY=rr       WORKERS=2 PARALLELISM=1 STRATEGY=merge    MEMORY=blocks MODE=state   PLATFORM=portable"
+    "CHAIN=auto BLOCK_ROWS=7 POLICY=fcfs     WORKERS=1 PARALLELISM=1 STRATEGY=exchange MEMORY=blocks MODE=threads PLATFORM="
 )
 # What says nothing about the engine's answers, or only about single expressions, whose property tests stay; and what
 # chooses its configurations itself: engines, which have a cover of all options of their own, workloads, functions.
 LEFT_OUT=(
-    house spark test_memory.py test_options.py test_map_batches.py
+    house soak spark test_memory.py test_options.py test_map_batches.py
     test_docstrings.py test_examples.py test_readme.py test_plan_json.py test_plans.py test_interrupt.py
     test_hostile_arrow.py
     test_cast.py test_expression_functions.py test_expression_rules.py test_temporal.py test_when.py
@@ -28,11 +38,20 @@ LEFT_OUT_GLOBS="--ignore-glob='tests/test_engine_*.py' --ignore-glob='tests/test
 CLEAN="env -u PENSTOCK_MEMORY -u PENSTOCK_CHAIN -u PENSTOCK_BUDGET -u PENSTOCK_BLOCK_ROWS -u PENSTOCK_CHUNK_BLOCKS \
 -u PENSTOCK_PLATFORM -u PENSTOCK_POLICY -u PENSTOCK_MODE -u PENSTOCK_WORKERS -u PENSTOCK_PARALLELISM \
 -u PENSTOCK_STRATEGY PENSTOCK_SMALLER_TESTS=${PENSTOCK_SMALLER_TESTS:-5}"
+# Only the files that have properties: collecting the others would take longer than running these. Files that are
+# named on the command line are collected even if they are to be ignored, so those are taken out here.
+with_properties() {
+    grep --files-with-matches '@given' tests/test_*.py |
+        grep --invert-match --extended-regexp "tests/($(printf '%s|' "${LEFT_OUT[@]}" test_engine_ test_workload_ | sed 's/|$//'))" |
+        tr '\n' ' '
+}
+CHOSEN="-m hypothesis $(with_properties)"
+[ "${PENSTOCK_WHOLE_SUITE:-}" != 1 ] || CHOSEN=tests
 
-is_listing=
+folder=
 if [ "${1:-}" = --jobs ]; then
-    is_listing=yes
-    shift
+    folder="$2"
+    shift 2
 fi
 given=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -40,15 +59,25 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
     shift
 done
 [ $# -eq 0 ] || shift
-[ "${#given[@]}" -eq 0 ] || CONFIGURATIONS=("${given[@]}")
+if [ "${#given[@]}" -eq 0 ]; then
+    for configuration in "${CONFIGURATIONS[@]}"; do
+        settings=
+        for setting in $configuration; do
+            # Without a value: as it is by default.
+            [ "${setting#*=}" = "" ] || settings+="${settings:+ }PENSTOCK_$setting"
+        done
+        given+=("$settings")
+    done
+fi
 
 jobs=()
-for settings in "${CONFIGURATIONS[@]}"; do
+for settings in "${given[@]}"; do
     # The cache of pytest is one folder, which several at a time would fight over.
-    jobs+=("$settings" "$CLEAN $settings .venv/bin/python -m pytest tests -q -p no:cacheprovider \
+    jobs+=("$settings" "$CLEAN $settings .venv/bin/python -m pytest -q -p no:cacheprovider $CHOSEN \
+${folder:+--junitxml=$folder/configuration-$((${#jobs[@]} / 2 + 1)).xml} \
 ${LEFT_OUT[*]/#/--ignore=tests/} $LEFT_OUT_GLOBS ${*@Q}")
 done
-if [ -n "$is_listing" ]; then
+if [ -n "$folder" ]; then
     printf '%s\0' "${jobs[@]}"
 else
     exec scripts/side-by-side.sh "${jobs[@]}"

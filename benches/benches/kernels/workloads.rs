@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use penstock_workloads::nexmark::{self, Nexmark, Stream, rows_of};
 use penstock_workloads::{Batches, Rows, cm, ipq, lrb, me, nyt, sg, ysb};
 
@@ -124,4 +124,3 @@ fn others(c: &mut Criterion) {
 }
 
 criterion_group!(benches, ysb, nexmark, others);
-criterion_main!(benches);

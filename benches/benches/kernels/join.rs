@@ -1,7 +1,7 @@
 //! A window join as NEXMark's eighth query has it: people and what they sell, by the number of the seller, in windows
 //! of ten seconds. One person in four rows, and one result for each auction.
 //!
-//! `cargo bench -p penstock-benches --bench join`: rows that the operator alone takes in per second, results taken out.
+//! `cargo bench -p penstock-benches --bench kernels -- join`: rows that the operator alone takes in per second, results taken out.
 //! - `ints`: a 64-bit key and a 64-bit column on each side; `texts`: with a name of 7 to 20 bytes on the left as well
 //! - `left`: the same with what nobody sells; `sliding`: in windows that overlap fivefold
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use penstock_memory::{Physical, Run, SourceColumns};
 use penstock_operators::{JoinKind, JoinPort, JoinSpec, Stateful, WindowJoin};
 use penstock_progress::Aligned;
@@ -152,4 +152,3 @@ fn joins(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, joins);
-criterion_main!(benches);

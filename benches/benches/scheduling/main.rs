@@ -1,7 +1,8 @@
-//! Six YSB queries on two workers, one task per operator: what each way to run them sustains, and at what latency.
+//! Six YSB queries on two workers, one task per operator: what each way to run them sustains, and at what latency. And
+//! what the scheduling queue alone costs.
 //!
 //! `cargo bench -p penstock-benches --bench scheduling`, with the parts that are wanted behind `--`: `rates`, `overhead`,
-//! `noop`; all of them by default.
+//! `noop`, and `cycles`, `calls`, `publish` of the queue (see `queue.rs`); all of them by default.
 //!
 //! - `rates`: the highest rate that threads with row queues, and the adaptive policy with blocks, sustain with bounded
 //!   latency, and the latency of both at the rate where the former saturate: the lowest that they do not sustain.
@@ -11,6 +12,8 @@
 //!
 //! Rows by `PENSTOCK_BENCH_ROWS` (20 million, 1.1 GB), seconds of a trial by `PENSTOCK_BENCH_SECONDS` (4), rounds by
 //! `PENSTOCK_BENCH_ROUNDS` (3).
+
+mod queue;
 
 use std::env;
 use std::sync::Arc;
@@ -165,10 +168,13 @@ fn main() {
     let measured = Duration::from_secs(number("PENSTOCK_BENCH_SECONDS", 4));
     let named: Vec<String> = env::args().skip(1).filter(|part| !part.starts_with('-')).collect();
     let wanted = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
+    queue::print(wanted);
     if wanted("noop") {
         noop();
     }
-    if named.iter().any(|name| name == "noop") && named.len() == 1 {
+    if !named.is_empty()
+        && !["overhead", "rates", "policies"].iter().any(|part| named.iter().any(|name| name == part))
+    {
         return;
     }
     let tenants = Tenants::new(QUERIES, WORKERS, rows, SEED);

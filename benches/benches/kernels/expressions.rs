@@ -1,10 +1,10 @@
 //! How fast expressions compute, by themselves: runs of cache size, one thread, no engine around them.
 //!
-//! `cargo bench -p penstock-benches --bench expressions`. `copy` is the yardstick: eight bytes per row from one place
+//! `cargo bench -p penstock-benches --bench kernels -- expressions`. `copy` is the yardstick: eight bytes per row from one place
 //! to another. `benches/python/expressions.py` measures the same expressions through the engine beside polars.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use penstock_expr::{BinaryOp, Expr, Expression, Function, Literal, Scope, UnaryOp, compile, read_type};
 use penstock_memory::view::make_view;
 use penstock_memory::{ColumnBuf, Physical, Run};
@@ -178,4 +178,3 @@ fn expressions(c: &mut Criterion) {
 }
 
 criterion_group!(benches, expressions);
-criterion_main!(benches);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arrow_array::{Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 use penstock_memory::{Physical, Run, SourceColumns};
 use penstock_operators::aggregates::{AccumulatorFactory, AggregateKind};
 use penstock_operators::{WindowPort, WindowSpec, windowed};
@@ -152,4 +152,3 @@ fn sliding(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, tumbling, sliding);
-criterion_main!(benches);

@@ -1,8 +1,5 @@
 //! What a scheduling decision costs: the scheduling queue beside a heap under a lock, in one run.
 //!
-//! `cargo bench -p penstock-benches --bench schedule`, with the parts that are wanted behind `--`: `cycles`, `calls`,
-//! `publish`; all of them by default.
-//!
 //! - `cycles`: workers that take the best task and hand it back, as ready (`ready`), or as idle with a wake-up
 //!   from elsewhere right afterwards (`wake`). The tasks do nothing.
 //! - `calls`: from the wake-up of a task to its run by a worker that was asleep, and back.
@@ -13,7 +10,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::env;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -34,7 +30,7 @@ fn queue(tasks: usize, workers: usize) -> ScheduleQueue<u64> {
     let queue = ScheduleQueue::new(CAPACITY, workers);
     for _ in 0..tasks {
         let task = queue.add(|_| 0).expect("the queue has room");
-        queue.wake(task, || Class::Now);
+        queue.wake(task, |_| Class::Now);
     }
     queue
 }
@@ -79,13 +75,13 @@ fn print_cycles(cycles: u64, rounds: usize) {
                         heap.lock().expect("nobody panics").extend(best);
                     });
                 })
-                .contender("ready", || share(workers, cycles, || take().ready(Class::Now)))
+                .contender("ready", || share(workers, cycles, || take().ready(Class::Now, |_| Class::Now)))
                 .contender("wake", || {
                     share(workers, cycles, || {
                         let task = take();
                         let id = task.id();
                         task.idle(|_| Class::Now);
-                        queue.wake(id, || Class::Now);
+                        queue.wake(id, |_| Class::Now);
                     });
                 })
                 .run();
@@ -125,7 +121,7 @@ fn print_calls(rounds: usize) {
                 thread::yield_now();
             }
             let begin = Instant::now();
-            queue.wake(task, || Class::Now);
+            queue.wake(task, |_| Class::Now);
             answered.1.wait(Duration::MAX);
             begin.elapsed()
         });
@@ -166,7 +162,7 @@ fn print_publish(rounds: usize) {
         let beside = thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    queue.pop().into_iter().for_each(|task| task.ready(Class::Now));
+                    queue.pop().into_iter().for_each(|task| task.ready(Class::Now, |_| Class::Now));
                 }
             });
             let times = (0..EPOCHS * rounds).map(publish).collect();
@@ -179,11 +175,10 @@ fn print_publish(rounds: usize) {
     }
 }
 
-fn main() {
+/// Prints the parts that are wanted.
+pub fn print(wanted: impl Fn(&str) -> bool) {
     let cycles = number("PENSTOCK_BENCH_CYCLES", 500_000);
     let rounds = number("PENSTOCK_BENCH_ROUNDS", DEFAULT_ROUNDS as u64) as usize;
-    let named: Vec<String> = env::args().skip(1).filter(|part| !part.starts_with('-')).collect();
-    let wanted = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
     if wanted("cycles") {
         print_cycles(cycles, rounds);
     }

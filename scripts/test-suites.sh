@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# test-suites.sh TIER [--list]: runs the suites of a tier two at a time, the longest first. Python sees the package that is
+# installed in .venv. The log ends with the ten slowest tests. `--list` prints the commands and runs nothing.
+#
+#   check   after every save: lints, the crates, Python without what is marked slow
+#   test    what CI runs: everything, at the sizes of CI
+#   soak    everything, at full size
+#
+# C1 of cargo-settings.sh: the lock of the shared cache is taken here, once, and inherited by every suite that compiles.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tier="${1:-}"
+TIMINGS=build/timings
+
+# pytest, with the time of each test in a file of that name.
+pytest() {
+    printf '.venv/bin/python -m pytest -q -p no:cacheprovider --junitxml=%s' "$TIMINGS/$1.xml"
+}
+
+LINT_RUST="cargo clippy --workspace --all-targets --locked --quiet -- -D warnings"
+# libtest tells how long a test took only if it takes itself for unstable.
+TEST_RUST="cargo test --workspace --locked --quiet --no-run && \
+{ RUSTC_BOOTSTRAP=1 cargo test --workspace --locked -- -Zunstable-options --report-time > $TIMINGS/rust.log 2>&1 || \
+{ cat $TIMINGS/rust.log; exit 1; }; } && \
+awk '/^test result/ { passed += \$4 } END { print passed, \"passed\" }' $TIMINGS/rust.log"
+PYTHON_TESTS="tests --ignore=tests/spark --ignore=tests/soak --ignore=tests/house/test_wheel.py"
+MODELS="crates/queue Cargo.toml Cargo.lock scripts/loom.sh scripts/loom-weakened.sh"
+CLEAN_WHEEL="PENSTOCK_WHEEL=\$(ls dist/penstock-*.whl) $(pytest wheel) tests/house/test_wheel.py"
+STUBS=".venv/bin/python -m mypy.stubtest penstock._penstock"
+TYPES=".venv/bin/python -m mypy"
+
+case "$tier" in
+    check)
+        suites=(
+            "Crates" "$LINT_RUST && $TEST_RUST"
+            "Python tests" "$(pytest python) $PYTHON_TESTS -m 'not slow'"
+            "Types" "$TYPES"
+        )
+        ;;
+    test)
+        mapfile -d '' -t configurations < <(scripts/test-configurations.sh --jobs "$TIMINGS")
+        suites=(
+            "Spark tests" "$(pytest spark) tests/spark"
+            "Crates" "$LINT_RUST && $TEST_RUST"
+            "Python tests" "$(pytest python) $PYTHON_TESTS"
+            "Models" "scripts/passed-before.sh loom $MODELS -- scripts/loom.sh --quiet"
+            "Models, weakened" "scripts/passed-before.sh weakened $MODELS -- scripts/loom-weakened.sh"
+            "Workers in random schedules" "scripts/shuttle.sh"
+            "Campaign" "$(pytest soak) tests/soak"
+            "${configurations[@]}"
+            "Types" "$TYPES"
+            "Stubs against the binary" "$STUBS"
+            "Wheel in a clean environment" "$CLEAN_WHEEL"
+        )
+        ;;
+    soak)
+        # Every run draws other examples and schedules; a failure prints what it takes to draw them again.
+        export PENSTOCK_WHOLE_SUITE=1
+        mapfile -d '' -t configurations < <(scripts/test-configurations.sh --jobs "$TIMINGS")
+        suites=(
+            "Python tests" "PENSTOCK_HYPOTHESIS=soak $(pytest python) $PYTHON_TESTS"
+            "All workloads against Spark" ".venv/bin/python -m penstock.cli data check"
+            "Spark tests" "PENSTOCK_HYPOTHESIS=soak $(pytest spark) tests/spark"
+            "Crates" "PROPTEST_CASES=2000 && export PROPTEST_CASES && $LINT_RUST && $TEST_RUST"
+            "Campaign" ".venv/bin/python tests/soak --seconds 600"
+            "Sanitizers" "scripts/sanitize.sh"
+            "Models" "scripts/loom.sh --quiet"
+            "Models, weakened" "scripts/loom-weakened.sh"
+            "Workers in random schedules" "PENSTOCK_SHUTTLE_SCHEDULES=100000 scripts/shuttle.sh"
+            "${configurations[@]}"
+            "Stubs against the binary" "$STUBS"
+            "Wheel in a clean environment" "$CLEAN_WHEEL"
+        )
+        ;;
+    *)
+        echo "test-suites.sh: check, test or soak, not '$tier'" >&2
+        exit 2
+        ;;
+esac
+if [ "${2:-}" = --list ]; then
+    printf '%s: %s\n' "${suites[@]}"
+    exit 0
+fi
+
+source scripts/cargo-settings.sh
+rm -rf "$TIMINGS"
+mkdir -p "$TIMINGS"
+status=0
+scripts/side-by-side.sh "${suites[@]}" || status=$?
+.venv/bin/python scripts/slowest.py "$TIMINGS"
+exit "$status"
