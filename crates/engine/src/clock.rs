@@ -49,6 +49,44 @@ impl Timepiece {
     }
 }
 
+/// When somebody wants to be woken if nothing happens before: by the time of the system, by the clock of the query, or by
+/// either. The two cannot be compared: the hands of a [`ManualClock`] stand still while time goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Until {
+    pub(crate) system_ns: Option<u64>,
+    pub(crate) clock_ns: Option<u64>,
+}
+
+impl Until {
+    pub(crate) fn system(ns: u64) -> Self {
+        Self { system_ns: Some(ns), clock_ns: None }
+    }
+
+    pub(crate) fn clock(ns: u64) -> Self {
+        Self { system_ns: None, clock_ns: Some(ns) }
+    }
+
+    /// Whichever of the two comes first, by either time.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            system_ns: earlier(self.system_ns, other.system_ns),
+            clock_ns: earlier(self.clock_ns, other.clock_ns),
+        }
+    }
+
+    /// The same, where that is the clock: without hands to be moved there is one time.
+    pub(crate) fn on(self, clock: &Timepiece) -> Self {
+        match clock {
+            Timepiece::System => Self { system_ns: earlier(self.system_ns, self.clock_ns), clock_ns: None },
+            Timepiece::Manual(_) => self,
+        }
+    }
+}
+
+fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
 struct Hands {
     now_ns: AtomicU64,
     wall_us: AtomicI64,

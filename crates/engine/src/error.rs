@@ -32,6 +32,14 @@ pub enum StartError {
         /// The source.
         name: String,
     },
+    /// A function that runs on the engine joins one of its shared sources.
+    #[error(
+        "a function that runs on the engine cannot submit a query that reads the shared source \"{name}\" of it: it would wait for itself"
+    )]
+    WaitsForItself {
+        /// The source.
+        name: String,
+    },
     /// A query of that name runs already.
     #[error("a query or source named \"{name}\" is running; choose another name, or none at all")]
     NameTaken {
@@ -80,6 +88,14 @@ pub enum RunError {
     NullTime {
         /// The time column.
         column: String,
+        /// Which row of the whole input, from 0.
+        row: u64,
+    },
+    /// A time that lies further ahead of the watermark than the stream allows.
+    #[error("row {row}: {reason}")]
+    TimeAhead {
+        /// What is wrong with it: the column, the time, and the watermark.
+        reason: String,
         /// Which row of the whole input, from 0.
         row: u64,
     },
@@ -134,4 +150,11 @@ pub enum RunError {
         /// What the panic said.
         text: String,
     },
+}
+
+/// Returns the message of a panic.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic with a non-string payload".to_owned())
 }

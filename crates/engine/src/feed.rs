@@ -4,20 +4,29 @@
 //!     the input behind the last batch.
 //! F2. Whoever pushes publishes the batch first and then looks for the bell, under the lock under which the bell is
 //!     hung up: a batch that finds no bell is found by the task, which is woken once it is installed.
+//! F3. Whether the feed is cut off is settled under the lock under which a batch goes in: once `cut` has returned, none
+//!     does. The task looks at that before it looks for a batch, so it ends behind the last one.
+//! F4. The function that says how far event time has come is called once for each batch, in order, when there is room
+//!     for it, without any lock, and never while it stands in a push of its own.
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use penstock_memory::{BatchError, SourceColumns};
 use penstock_queue::log::Work;
 use penstock_queue::ring::{Consumer, Popped, Producer, ring};
+use penstock_scheduler::Arrivals;
 use penstock_scheduler::table::Pending;
 
 use crate::clock::now_ns;
 use crate::engine::bell::Bell;
+use crate::error::RunError;
 use crate::plan::WatermarkFunction;
 
 /// Batches that may wait for the source by default.
@@ -47,9 +56,17 @@ enum Marker {
 #[derive(Default)]
 struct Marking {
     marker: Marker,
+    /// The columns that batches must have, once a query has said so to whoever pushes.
+    expected: Option<SchemaRef>,
     /// Batches that came before it was known, and what was said of them then.
     early: VecDeque<RecordBatch>,
     marks: VecDeque<Option<i64>>,
+}
+
+impl Marking {
+    fn check(&self, batch: &RecordBatch) -> Result<(), BatchError> {
+        self.expected.as_ref().map_or(Ok(()), |schema| SourceColumns::check(schema, batch))
+    }
 }
 
 #[derive(Default)]
@@ -57,9 +74,19 @@ struct Shared {
     bell: Mutex<Option<Arc<Bell>>>,
     failure: Mutex<Option<OutsideError>>,
     marking: Mutex<Marking>,
+    /// The thread that stands in the function of the marker.
+    asking: Mutex<Option<ThreadId>>,
+    /// Whether no batch is taken any more.
+    is_cut: Mutex<bool>,
+    /// Rows that were pushed and are not done with, also those of the batch that the source has taken.
     rows: AtomicU64,
-    /// 1 once the producer has left.
+    /// Batches without rows, which may still say how far event time has come.
+    empty: AtomicU64,
+    arrivals: Arrivals,
+    /// 1 once no other batch comes: the end waits as well.
     ended: AtomicU64,
+    /// Whether the source is gone.
+    gone: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -73,6 +100,40 @@ impl Shared {
             bell.ring();
         }
     }
+
+    /// How far event time has come behind a batch.
+    fn ask(
+        &self,
+        function: &dyn WatermarkFunction,
+        batch: &RecordBatch,
+    ) -> Result<Option<i64>, OutsideError> {
+        *locked(&self.asking) = Some(thread::current().id());
+        let mark = function.call(batch);
+        *locked(&self.asking) = None;
+        mark
+    }
+
+    fn is_asking_here(&self) -> bool {
+        *locked(&self.asking) == Some(thread::current().id())
+    }
+}
+
+/// Speaks of a feed, whoever has its ends.
+#[derive(Clone)]
+pub struct FeedHandle(Arc<Shared>);
+
+impl FeedHandle {
+    /// Whether this thread stands in the function that says how far event time has come behind the batches of the feed.
+    /// A push from there would wait for itself.
+    pub fn is_asking_here(&self) -> bool {
+        self.0.is_asking_here()
+    }
+
+    /// Takes no batch from now on (F3).
+    pub(crate) fn cut(&self) {
+        *locked(&self.0.is_cut) = true;
+        self.0.ended.store(1, Ordering::Relaxed);
+    }
 }
 
 /// Looks up what waits in a feed.
@@ -81,7 +142,15 @@ struct FeedPending(Arc<Shared>);
 impl Pending for FeedPending {
     fn work(&self) -> Work {
         // Relaxed: numbers to decide by. The rows rise before the batch is there.
-        Work { rows: self.0.rows.load(Ordering::Relaxed), signals: self.0.ended.load(Ordering::Relaxed) }
+        if self.0.gone.load(Ordering::Relaxed) {
+            return Work::default();
+        }
+        let signals = self.0.ended.load(Ordering::Relaxed) + self.0.empty.load(Ordering::Relaxed);
+        Work { rows: self.0.rows.load(Ordering::Relaxed), signals }
+    }
+
+    fn arrived_ns(&self) -> Option<u64> {
+        self.0.arrivals.oldest_ns(|| self.0.rows.load(Ordering::Relaxed))
     }
 }
 
@@ -117,8 +186,14 @@ pub enum Pushed {
     Full(RecordBatch),
     /// The query has ended; its outcome says why.
     Ended,
+    /// The query takes no more, and is about to end.
+    Cut,
+    /// The function that says how far event time has come pushes to its own feed.
+    Itself,
     /// The function that says how far event time has come has failed. The batch was not taken.
     Failed(OutsideError),
+    /// The batch does not have the columns that the query expects. It was not taken.
+    Unfit(BatchError),
 }
 
 impl Feed {
@@ -126,36 +201,74 @@ impl Feed {
         self.producer.as_mut().expect("a feed has its ring until it is dropped")
     }
 
+    /// Speaks of this feed.
+    pub fn handle(&self) -> FeedHandle {
+        FeedHandle(Arc::clone(&self.shared))
+    }
+
     /// Hands a batch over, waiting for room as long as `timeout`.
     pub fn push(&mut self, batch: RecordBatch, timeout: Duration) -> Pushed {
-        let rows = batch.num_rows() as u64;
-        let watermark = match self.mark(&batch) {
-            Ok(watermark) => watermark,
-            Err(error) => return Pushed::Failed(error),
-        };
-        let arrived = Arrived { batch, arrived_ns: now_ns(), watermark };
-        self.shared.rows.fetch_add(rows, Ordering::Relaxed);
+        if self.shared.is_asking_here() {
+            return Pushed::Itself;
+        }
+        // Before it waits for room that it would not use.
+        if let Err(error) = locked(&self.shared.marking).check(&batch) {
+            return Pushed::Unfit(error);
+        }
         let deadline = Instant::now().checked_add(timeout);
-        let mut given = self.producer().try_push(arrived);
-        while let Err(back) = given {
+        loop {
+            if self.is_ended() {
+                return Pushed::Ended;
+            }
+            if *locked(&self.shared.is_cut) {
+                return Pushed::Cut;
+            }
+            // Nobody else pushes: room that is there stays there.
+            if self.producer().room() > 0 {
+                break;
+            }
             let left =
                 deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_zero() || self.is_ended() {
-                self.shared.rows.fetch_sub(rows, Ordering::Relaxed);
-                self.unmark();
-                return if self.is_ended() { Pushed::Ended } else { Pushed::Full(back.batch) };
+            if left.is_zero() {
+                return Pushed::Full(batch);
             }
             self.producer().wait_for_room(left);
-            given = self.producer().try_push(back);
         }
-        self.shared.ring();
+        let watermark = match self.mark(&batch) {
+            Ok(watermark) => watermark,
+            Err(refused) => return refused,
+        };
+        self.put(Arrived { batch, arrived_ns: now_ns(), watermark })
+    }
+
+    /// Puts a batch into the room that there is for it.
+    fn put(&mut self, arrived: Arrived) -> Pushed {
+        let shared = Arc::clone(&self.shared);
+        let rows = arrived.batch.num_rows() as u64;
+        let is_cut = locked(&shared.is_cut);
+        if *is_cut {
+            return Pushed::Cut;
+        }
+        shared.arrivals.note(arrived.arrived_ns);
+        shared.rows.fetch_add(rows, Ordering::Relaxed);
+        shared.empty.fetch_add(u64::from(rows == 0), Ordering::Relaxed);
+        if self.producer().try_push(arrived).is_err() {
+            shared.rows.fetch_sub(rows, Ordering::Relaxed);
+            shared.empty.fetch_sub(u64::from(rows == 0), Ordering::Relaxed);
+            return Pushed::Ended;
+        }
+        shared.arrivals.wrote(rows);
+        drop(is_cut);
+        shared.ring();
         Pushed::Taken
     }
 
     /// How far event time has come behind a batch, if a function says that.
-    fn mark(&mut self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError> {
+    fn mark(&mut self, batch: &RecordBatch) -> Result<Option<i64>, Pushed> {
         let function = {
             let mut marking = locked(&self.shared.marking);
+            // Under the lock under which the query looks at early batches: either of them checks this one.
+            marking.check(batch).map_err(Pushed::Unfit)?;
             match &marking.marker {
                 Marker::Nobody => return Ok(None),
                 Marker::Function(function) => Arc::clone(function),
@@ -165,15 +278,7 @@ impl Feed {
                 }
             }
         };
-        function.call(batch)
-    }
-
-    /// Forgets the batch that was marked last, since it was not taken.
-    fn unmark(&mut self) {
-        let mut marking = locked(&self.shared.marking);
-        if matches!(marking.marker, Marker::Unknown) {
-            marking.early.pop_back();
-        }
+        self.shared.ask(&*function, batch).map_err(Pushed::Failed)
     }
 
     /// Whether the query has ended.
@@ -209,38 +314,75 @@ impl FeedEnd {
         *locked(&self.shared.bell) = Some(Arc::clone(bell));
     }
 
+    /// From now on batches must have these columns: a push of any other is refused, and gives the batch back to whoever
+    /// pushes. `None` takes that back.
+    ///
+    /// # Errors
+    /// A batch that was pushed before does not fit: its number, and what is wrong with it. Then nothing has changed.
+    pub fn expect(&self, schema: Option<&SchemaRef>) -> Result<(), RunError> {
+        let mut marking = locked(&self.shared.marking);
+        if let Some(schema) = schema {
+            for (number, batch) in marking.early.iter().enumerate() {
+                SourceColumns::check(schema, batch)
+                    .map_err(|error| RunError::Batch { number: number as u64, error })?;
+            }
+        }
+        marking.expected = schema.cloned();
+        Ok(())
+    }
+
     /// From now on that function says how far event time has come; also behind the batches that are there already.
     pub(crate) fn set_marker(
         &self,
         function: Option<&Arc<dyn WatermarkFunction>>,
     ) -> Result<(), OutsideError> {
-        let mut marking = locked(&self.shared.marking);
-        let early = std::mem::take(&mut marking.early);
         let Some(function) = function else {
+            let mut marking = locked(&self.shared.marking);
+            marking.early.clear();
             marking.marker = Marker::Nobody;
             return Ok(());
         };
-        for batch in &early {
-            let mark = function.call(batch)?;
-            marking.marks.push_back(mark);
+        // Batches that come meanwhile stand behind those that are there: no more than there is room for.
+        loop {
+            let batch = {
+                let mut marking = locked(&self.shared.marking);
+                let Some(batch) = marking.early.pop_front() else {
+                    marking.marker = Marker::Function(Arc::clone(function));
+                    return Ok(());
+                };
+                batch
+            };
+            let mark = self.shared.ask(&**function, &batch)?;
+            locked(&self.shared.marking).marks.push_back(mark);
         }
-        marking.marker = Marker::Function(Arc::clone(function));
-        Ok(())
+    }
+
+    /// Speaks of this feed.
+    pub(crate) fn handle(&self) -> FeedHandle {
+        FeedHandle(Arc::clone(&self.shared))
     }
 
     pub(crate) fn pending(&self) -> Box<dyn Pending> {
         Box::new(FeedPending(Arc::clone(&self.shared)))
     }
 
+    /// So many rows of what was taken are done with: until then they wait.
+    pub(crate) fn done(&self, rows: u64) {
+        self.shared.rows.fetch_sub(rows, Ordering::Relaxed);
+    }
+
     pub(crate) fn take(&mut self) -> Fed {
+        let is_cut = *locked(&self.shared.is_cut); // F3
         match self.consumer.pop() {
             Popped::Value(mut arrived) => {
                 if arrived.watermark.is_none() {
                     arrived.watermark = locked(&self.shared.marking).marks.pop_front().flatten();
                 }
-                self.shared.rows.fetch_sub(arrived.batch.num_rows() as u64, Ordering::Relaxed);
+                let is_empty = arrived.batch.num_rows() == 0;
+                self.shared.empty.fetch_sub(u64::from(is_empty), Ordering::Relaxed);
                 Fed::Batch(arrived)
             }
+            Popped::Empty if is_cut => Fed::Ended,
             Popped::Empty => Fed::Nothing,
             Popped::Closed => match locked(&self.shared.failure).take() {
                 Some(error) => Fed::Failed(error),
@@ -252,6 +394,7 @@ impl FeedEnd {
 
 impl Drop for FeedEnd {
     fn drop(&mut self) {
+        self.shared.gone.store(true, Ordering::Relaxed);
         // The bell leads to the queue of the engine, which a feed must not keep alive.
         *locked(&self.shared.bell) = None;
     }

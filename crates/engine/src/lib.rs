@@ -32,9 +32,9 @@ pub mod results;
 pub mod share;
 pub mod standing;
 
-pub use engine::{Engine, Input, QueryOptions, RunFailure, Sink, push};
-pub use error::{RunError, StartError};
-pub use feed::{FEED_BATCHES, Feed, FeedEnd, OutsideError, Pushed, feed};
+pub use engine::{Engine, Input, QueryOptions, RunFailure, ShareOptions, Sink, push};
+pub use error::{RunError, StartError, panic_text};
+pub use feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, OutsideError, Pushed, feed};
 pub use groups::key_groups;
 pub use latency::Latency;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};

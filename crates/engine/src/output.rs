@@ -57,8 +57,10 @@ pub struct Output {
     pub late_results: u64,
     /// Rows that were skipped because the query lagged behind its source.
     pub rows_shed: u64,
-    /// Rows that were left out because an operator had no answer for them.
+    /// Rows that were left out because an operator rejected them.
     pub rows_rejected: u64,
+    /// Results that an operator behind rejected.
+    pub rejected_results: u64,
     /// Largest distance between a late row and the watermark it missed.
     pub late_by: Option<u64>,
     /// The unit of `late_by`.

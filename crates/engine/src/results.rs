@@ -1,13 +1,20 @@
 //! Results on their way to whoever reads them: a bounded queue between the sink and any number of readers.
 //!
 //! D1. A batch is with the sink, in the queue, or with a reader: a sink that finds the queue full keeps its batch and is
-//!     woken when there is room. An unread queue holds the query up, and never grows.
+//!     woken when there is room. An unread queue holds the query up, and never grows, unless its engine is left and
+//!     drained: the rest of the results waits there, off the budget, and is no more than what was on its way.
+//! D2. What waits is charged to the budget until a reader has it. A queue that holds something takes no copies beyond its
+//!     share, nor while the engine has little memory left; one that is empty always takes a batch, so that no reader
+//!     waits for another.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
+use penstock_memory::Parcel;
+use penstock_memory::coordinator::ResultAccount;
+use penstock_queue::wake::Wake;
 
 use crate::engine::bell::Bell;
 
@@ -16,14 +23,26 @@ const MOST_BATCHES: usize = 16;
 
 #[derive(Default)]
 struct Queue {
-    batches: VecDeque<RecordBatch>,
+    parcels: VecDeque<Parcel>,
+    /// Bytes of copies among them.
+    bytes: usize,
     is_closed: bool,
+    /// Whether it takes all there are, since the query is drained and nobody may be there to read.
+    is_open_ended: bool,
     bells: Vec<Arc<Bell>>,
+    /// Those who write to the memory that results stand in.
+    writers: Vec<Arc<dyn Wake>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    account: ResultAccount,
 }
 
 /// The results of a query, batch by batch. Clones read from the same queue.
-#[derive(Clone, Default)]
-pub struct Results(Arc<(Mutex<Queue>, Condvar)>);
+#[derive(Clone)]
+pub struct Results(Arc<Shared>);
 
 /// What a reader finds.
 #[derive(Debug)]
@@ -37,28 +56,70 @@ pub enum Next {
 }
 
 impl Results {
+    /// Nothing yet.
+    pub(crate) fn new(account: ResultAccount) -> Self {
+        Self(Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new(), account }))
+    }
+
     fn locked(&self) -> MutexGuard<'_, Queue> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who is charged for what waits.
+    pub(crate) fn account(&self) -> &ResultAccount {
+        &self.0.account
     }
 
     pub(crate) fn hang(&self, bell: &Arc<Bell>) {
         self.locked().bells.push(Arc::clone(bell));
     }
 
-    /// Takes a batch in, or gives it back when the queue is full.
-    pub(crate) fn offer(&self, batch: RecordBatch) -> Option<RecordBatch> {
+    /// Whoever writes to the memory that results stand in, and may wait for it, is woken with each batch that is read.
+    pub(crate) fn hang_writer(&self, writer: Arc<dyn Wake>) {
+        self.locked().writers.push(writer);
+    }
+
+    /// Takes a batch in, or gives it back when the queue is full (D2).
+    pub(crate) fn offer(&self, parcel: Parcel) -> Option<Parcel> {
         let mut queue = self.locked();
-        if queue.batches.len() >= MOST_BATCHES {
-            return Some(batch);
+        let parcel = if queue.is_open_ended { parcel.off_budget() } else { parcel };
+        let (waiting, bytes) = (queue.parcels.len(), parcel.bytes());
+        let too_much = waiting > 0 && bytes > 0 && self.0.account.is_too_much(queue.bytes, bytes);
+        if !queue.is_open_ended && (waiting >= MOST_BATCHES || too_much) {
+            return Some(parcel);
         }
-        queue.batches.push_back(batch);
-        self.0.1.notify_all();
+        queue.bytes += bytes;
+        queue.parcels.push_back(parcel);
+        self.0.changed.notify_all();
         None
+    }
+
+    /// From now on it takes all there are, for whoever reads them when the query has ended.
+    pub(crate) fn keep_all(&self) {
+        let mut queue = self.locked();
+        queue.is_open_ended = true;
+        queue.parcels = std::mem::take(&mut queue.parcels).into_iter().map(Parcel::off_budget).collect();
+        queue.bytes = 0;
+        let (bells, writers) = (queue.bells.clone(), queue.writers.clone());
+        drop(queue);
+        bells.iter().for_each(|bell| bell.ring());
+        writers.iter().for_each(|writer| writer.wake());
+    }
+
+    /// Rows that wait for a reader.
+    pub fn rows(&self) -> u64 {
+        self.locked().parcels.iter().map(|parcel| parcel.batch().num_rows() as u64).sum()
     }
 
     /// Whether a reader waits for the next batch, or will as soon as it looks.
     pub(crate) fn is_empty(&self) -> bool {
-        self.locked().batches.is_empty()
+        self.locked().parcels.is_empty()
+    }
+
+    /// Whether all of it was read, and no batch follows.
+    pub fn is_over(&self) -> bool {
+        let queue = self.locked();
+        queue.is_closed && queue.parcels.is_empty()
     }
 
     /// No batch follows.
@@ -66,20 +127,21 @@ impl Results {
         let mut queue = self.locked();
         queue.is_closed = true;
         queue.bells.clear();
-        self.0.1.notify_all();
+        queue.writers.clear();
+        self.0.changed.notify_all();
     }
 
     /// Waits until there is a batch or the end, or `timeout` is over. Whether there is.
     pub fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now().checked_add(timeout);
         let mut queue = self.locked();
-        while queue.batches.is_empty() && !queue.is_closed {
+        while queue.parcels.is_empty() && !queue.is_closed {
             let left =
                 deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 return false;
             }
-            queue = self.0.1.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+            queue = self.0.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
@@ -87,12 +149,15 @@ impl Results {
     /// Takes the oldest batch.
     pub fn take(&self) -> Next {
         let mut queue = self.locked();
-        match queue.batches.pop_front() {
-            Some(batch) => {
-                // Room, or an empty queue: either may be what the sink waits for.
-                let bells = queue.bells.clone();
+        match queue.parcels.pop_front() {
+            Some(parcel) => {
+                queue.bytes -= parcel.bytes();
+                let (bells, writers) = (queue.bells.clone(), queue.writers.clone());
                 drop(queue);
+                let batch = parcel.hand_out();
+                // Room, or an empty queue: either may be what the sink waits for.
                 bells.iter().for_each(|bell| bell.ring());
+                writers.iter().for_each(|writer| writer.wake());
                 Next::Batch(batch)
             }
             None if queue.is_closed => Next::Ended,

@@ -15,12 +15,14 @@ use std::time::Duration;
 use penstock_memory::edge::EdgeGauge;
 use penstock_memory::{EdgeReader, OpenError};
 
-use crate::clock::now_ns;
-use crate::engine::bell::Bell;
+use crate::clock::{Until, now_ns};
+use crate::engine::bell::{Bell, Relay};
 use crate::error::{RunError, StartError};
 use crate::pipeline::{SharedStream, Step, Task};
 use crate::plan::Plan;
 use crate::query::state::{State, Status};
+use crate::query::{BlockedBy, Query};
+use crate::results::Results;
 
 /// How long a source waits for a query that is not to hold it up.
 const GRACE_NS: u64 = 50_000_000;
@@ -52,13 +54,18 @@ pub(crate) struct Lag {
     on_lag: OnLag,
     shed: AtomicBool,
     query: OnceLock<Weak<State>>,
-    bell: Arc<Bell>,
+    relay: Arc<Relay>,
 }
 
 impl Lag {
     /// Whether the source has asked to skip what waits: true once for each time.
     pub(crate) fn take_request(&self) -> bool {
         self.shed.load(Ordering::Relaxed) && self.shed.swap(false, Ordering::AcqRel)
+    }
+
+    /// The task of that bell reads the source.
+    pub(crate) fn hang(&self, bell: &Arc<Bell>) {
+        self.relay.connect(bell);
     }
 
     pub(crate) fn set_query(&self, query: &Arc<State>) {
@@ -75,7 +82,7 @@ impl Lag {
             }
             OnLag::Shed => {
                 self.shed.store(true, Ordering::Release);
-                self.bell.call();
+                self.relay.call();
             }
         }
     }
@@ -91,6 +98,8 @@ struct Requests {
     waiting: AtomicBool,
     /// `None` once the source is gone.
     joins: Mutex<Option<Vec<Join>>>,
+    /// Whom the source waits for, as long as it does.
+    slowest: Mutex<Weak<State>>,
 }
 
 struct Watched {
@@ -109,6 +118,8 @@ pub(crate) struct Joins {
     watched: Vec<Watched>,
     /// Since when the source waits, and for which of the watched.
     waiting: Option<(u64, usize)>,
+    /// Which of the watched is known to others as the one that the source waits for.
+    named: Option<usize>,
 }
 
 impl Joins {
@@ -118,9 +129,10 @@ impl Joins {
             self.admit(task);
         }
         let step = task.step(query)?;
-        if step == Step::Blocked && !task.is_waiting_for_memory() {
+        if step == Step::Blocked && !task.is_waiting_for_memory() && !task.is_waiting_for_letters() {
             return Ok(self.wait(now_ns()));
         }
+        self.name_slowest(None);
         if let Some((since, slowest)) = self.waiting.take()
             && let Some(watched) = self.watched.get_mut(slowest)
         {
@@ -137,7 +149,7 @@ impl Joins {
         };
         self.forget_gone();
         for Join { lag, reply } in joins {
-            let joined = task.join(Arc::clone(&lag.bell) as _);
+            let joined = task.join(Arc::clone(&lag.relay) as _);
             if let Ok(reader) = &joined {
                 let lag = Arc::downgrade(&lag);
                 self.watched.push(Watched { lag, gauge: reader.gauge(), waited_ns: 0 });
@@ -155,7 +167,18 @@ impl Joins {
         self.watched.retain(|watched| watched.lag.strong_count() > 0);
         if self.watched.len() < before {
             self.waiting = None;
+            self.name_slowest(None);
         }
+    }
+
+    /// Says which of the watched the source waits for, for whoever asks.
+    fn name_slowest(&mut self, slowest: Option<usize>) {
+        if slowest == self.named {
+            return;
+        }
+        self.named = slowest;
+        let query = slowest.and_then(|number| self.watched[number].lag.upgrade()?.query.get().cloned());
+        *self.requests.slowest.lock().unwrap_or_else(PoisonError::into_inner) = query.unwrap_or_default();
     }
 
     /// The source has no room: looks at who is to blame.
@@ -178,20 +201,21 @@ impl Joins {
             self.watched[before].waited_ns += now_ns.saturating_sub(since);
         }
         let since = if before == slowest { since } else { now_ns };
+        self.name_slowest(Some(slowest));
         let watched = &mut self.watched[slowest];
         let Some(lag) = watched.lag.upgrade().filter(|lag| lag.on_lag != OnLag::Wait) else {
             return Step::Blocked;
         };
         let waited_ns = watched.waited_ns + now_ns.saturating_sub(since);
         if waited_ns < GRACE_NS {
-            return Step::Until(now_ns + (GRACE_NS - waited_ns));
+            return Step::Until(Until::system(now_ns + (GRACE_NS - waited_ns)));
         }
         // Until it has been seen to keep up, it is not waited for that long again.
         watched.waited_ns = GRACE_NS - AGAIN_NS;
         self.waiting = Some((now_ns, slowest));
         lag.act(rows);
         // Should it not hear, it is asked again.
-        Step::Until(now_ns + GRACE_NS)
+        Step::Until(Until::system(now_ns + GRACE_NS))
     }
 }
 
@@ -228,6 +252,7 @@ impl Handle {
             begins_with_reader: !held,
             watched: Vec::new(),
             waiting: None,
+            named: None,
         };
         (Self { requests, begin }, joins)
     }
@@ -259,6 +284,11 @@ impl SharedSource {
         self.state.call_all();
     }
 
+    /// Whether this thread runs tasks of its engine: whoever waits here for the source may wait for ever.
+    pub fn is_run_here(&self) -> bool {
+        self.state.is_run_here()
+    }
+
     /// Ends it: the queries that read it come to their end as well.
     pub fn drain(&self) {
         self.state.drain();
@@ -267,6 +297,16 @@ impl SharedSource {
     /// Why it has failed, if it did.
     pub fn error(&self) -> Option<Arc<RunError>> {
         self.state.error()
+    }
+
+    /// The rows that it did not take, if it was started so that somebody reads them.
+    pub fn letters(&self) -> Option<&Results> {
+        self.state.letters.as_ref()
+    }
+
+    /// The same as a query without outputs: for whoever looks after its dead letters.
+    pub fn as_query(&self) -> Query {
+        Query { state: Arc::clone(&self.state) }
     }
 
     /// Waits until it has ended, or `timeout` is over. Whether it has ended.
@@ -279,13 +319,27 @@ impl SharedSource {
         self.state.metrics()
     }
 
-    /// A reader that starts at the present position, whose task has that bell.
-    pub(crate) fn join(&self, bell: &Arc<Bell>, on_lag: OnLag) -> Result<(EdgeReader, Arc<Lag>), StartError> {
+    /// What it waits for, if it has rows and no room for them.
+    pub fn blocked_by(&self) -> Option<BlockedBy> {
+        match self.state.blocked_by()? {
+            BlockedBy::Operator(_) => {
+                let slowest = self.handle.requests.slowest.lock().unwrap_or_else(PoisonError::into_inner);
+                slowest.upgrade().map(|query| BlockedBy::Query(query.name.clone()))
+            }
+            other => Some(other),
+        }
+    }
+
+    /// A reader that starts at the present position. It wakes the task that the lag is told of.
+    pub(crate) fn join(&self, on_lag: OnLag) -> Result<(EdgeReader, Arc<Lag>), StartError> {
+        if self.state.is_run_here() {
+            return Err(StartError::WaitsForItself { name: self.state.name.clone() });
+        }
         let lag = Arc::new(Lag {
             on_lag,
             shed: AtomicBool::new(false),
             query: OnceLock::new(),
-            bell: Arc::clone(bell),
+            relay: Arc::default(),
         });
         let (reply, answer) = mpsc::channel();
         let gone = || StartError::SourceEnded { name: self.state.name.clone() };

@@ -95,7 +95,7 @@ fn stall(chain: Chaining, seconds: u64) {
                     match feed.push(waiting, Duration::from_millis(50)) {
                         Pushed::Taken => break,
                         Pushed::Full(back) => waiting = back,
-                        Pushed::Ended | Pushed::Failed(_) => panic!("the job has ended early"),
+                        other => panic!("the job has ended early: {other:?}"),
                     }
                 }
                 number += 1;

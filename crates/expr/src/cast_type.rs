@@ -2,15 +2,12 @@
 
 use arrow_schema::DataType;
 use penstock_memory::Physical;
-use penstock_types::{COMMON_TYPES, PlanError, closest, parse_type};
+use penstock_types::{PlanError, parse_type, suggest_type};
 
 /// The type of that name, when the engine computes with it.
 pub fn read_type(name: &str) -> Result<DataType, PlanError> {
     let Some(data_type) = parse_type(name) else {
-        let hint = closest(name, COMMON_TYPES).map_or_else(
-            || format!("; some types are: {}", COMMON_TYPES.join(", ")),
-            |near| format!(" (did you mean \"{near}\"?)"),
-        );
+        let hint = suggest_type(name);
         return Err(PlanError::Invalid(format!("cast(): there is no type \"{name}\"{hint}")));
     };
     if Physical::of(&data_type).is_none() || matches!(data_type, DataType::Dictionary(..)) {
@@ -21,6 +18,8 @@ pub fn read_type(name: &str) -> Result<DataType, PlanError> {
 
 #[cfg(test)]
 mod tests {
+    use penstock_types::COMMON_TYPES;
+
     use super::*;
 
     #[test]

@@ -11,6 +11,7 @@ use penstock_memory::view::with_bytes;
 use penstock_memory::{Column, ColumnBuf, Values};
 
 use crate::calendar::{Civil, civil};
+use crate::conversion::any_wanted;
 use crate::text::Texts;
 use crate::typing::{per_day, unit_of, units_in};
 use crate::zone::Zone;
@@ -124,19 +125,34 @@ fn texts(
     }
 }
 
-/// The text of each value.
+/// Whether a value that counts is no time of day, although its type says so: foreign data may hold any number.
+fn any_beyond_a_day(from: &DataType, column: Column<'_>, wanted: Option<&[u8]>) -> bool {
+    let day = 0..per_day(from).unwrap_or(i64::MAX);
+    match (from, column.values) {
+        (DataType::Time32(_), Values::I32(values)) => {
+            any_wanted(values, wanted, |value| !day.contains(&i64::from(value)))
+        }
+        (DataType::Time64(_), Values::I64(values)) => {
+            any_wanted(values, wanted, |value| !day.contains(&value))
+        }
+        _ => false,
+    }
+}
+
+/// The text of each value. Whether one that counts has none.
 pub(crate) fn format(
     from: &DataType,
     zone: Option<Zone>,
     column: Column<'_>,
     wanted: Option<&[u8]>,
     out: &mut ColumnBuf,
-) {
+) -> bool {
     let mut into = Texts::new(out);
     texts(from, zone, column, wanted, |text| {
         into.push(text.as_bytes());
     });
     into.finish();
+    any_beyond_a_day(from, column, wanted)
 }
 
 /// Longest part of a text that is quoted in a message.
@@ -153,7 +169,9 @@ pub(crate) fn shown(from: &DataType, column: Column<'_>) -> String {
     }
     // A value of a chain of maps may be stored wider than its type is: then it is a count.
     let stored = penstock_memory::Physical::of(from);
-    let plain = stored != Some(column.values.physical()) || matches!(from, DataType::Duration(_));
+    let plain = stored != Some(column.values.physical())
+        || matches!(from, DataType::Duration(_))
+        || any_beyond_a_day(from, column, None);
     let from = if plain && unit_of(from).is_some() { &DataType::Int64 } else { from };
     let mut shown = String::new();
     texts(from, None, column, None, |text| shown.push_str(text));
@@ -189,5 +207,30 @@ mod tests {
             "01:00:00.000001"
         );
         assert_eq!(shown_i64(DataType::Date64, None, -86_400_000), "1969-12-31");
+    }
+
+    #[test]
+    fn a_time_beyond_the_day_is_shown_as_the_number_it_is() {
+        let time = DataType::Time64(TimeUnit::Microsecond);
+        for (value, text) in [
+            (-1, "-1"),
+            (86_400_000_000, "86400000000"),
+            (i64::MIN, "-9223372036854775808"),
+            (86_399_999_999, "23:59:59.999999"),
+        ] {
+            let column = Column { values: Values::I64(&[value]), valid: None };
+            assert_eq!(shown(&time, column), text);
+            let fails =
+                format(&time, None, column, None, &mut ColumnBuf::new(penstock_memory::Physical::View));
+            assert_eq!(fails, text.len() != 15);
+            let not_wanted = Some(&[0][..]);
+            assert!(!format(
+                &time,
+                None,
+                column,
+                not_wanted,
+                &mut ColumnBuf::new(penstock_memory::Physical::View)
+            ));
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Physical};
-use penstock_types::ComputeError;
+use penstock_types::{ComputeError, TypeName};
 
 use crate::calendar::{Part, parts};
 use crate::conversion::{self, Rounding, decimal_to_f64, float_to_decimal, widen};
@@ -136,7 +136,7 @@ impl Map {
                 return zone.shift(column.fixed(), *per_second, wanted, out.refill());
             }
             Self::Part { part, per_day } => parts(*part, *per_day, column.fixed(), out.refill()),
-            Self::Format { from, zone } => format(from, *zone, column, wanted, out),
+            Self::Format { from, zone } => return format(from, *zone, column, wanted, out),
             Self::Parse { to, zone } => return parse(to, *zone, column, wanted, out),
             Self::CheckText => {
                 let (views, payloads) = column.views();
@@ -164,6 +164,10 @@ impl Map {
             Self::Lower | Self::Upper => {
                 ComputeError::TooLarge(format!("{expression}: the result is longer than a string can be"))
             }
+            Self::Format { from, .. } => ComputeError::Cast(format!(
+                "{expression}: {values} of {} is no time of day; filter such rows out first",
+                TypeName(from)
+            )),
             Self::Parse { .. } | Self::CheckText => ComputeError::Cast(format!(
                 "{expression}: {values} cannot be read as {type_name}; filter such rows out first"
             )),

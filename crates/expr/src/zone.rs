@@ -5,6 +5,7 @@ use std::ops::Range;
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
+use crate::calendar::{Civil, civil, days};
 use crate::reciprocal::Reciprocal;
 
 /// A time zone.
@@ -16,8 +17,13 @@ pub(crate) enum Zone {
     Named(Tz),
 }
 
-/// Times beyond about 200,000 years from now have the offset of that year: the calendar of `chrono` ends there.
-const LIMIT_SECONDS: i64 = 200_000 * 31_556_952;
+/// Times more than about 200,000 years ago have the offset of that year: the calendar of `chrono` begins there.
+const FIRST_SECONDS: i64 = -200_000 * 31_556_952;
+/// The tables of zones know every change of the clocks before that year. Their rules go on for ever.
+const END_YEAR: i64 = 2100;
+/// The years whose rules hold from then on. By then, all changes that are tables themselves are over (those of Morocco
+/// and Gaza follow the moon until 2087), and twelve years begin on every day of the week, before and behind a leap day.
+const LAST_YEARS: Range<i64> = END_YEAR - 12..END_YEAR;
 /// Clocks change at most once in so many seconds, so that one look at both ends tells whether they do.
 const STRETCH_SECONDS: i64 = 3_600;
 
@@ -40,8 +46,8 @@ impl Zone {
         match self {
             Self::Fixed(offset) => offset,
             Self::Named(zone) => {
-                let time = DateTime::from_timestamp(seconds.clamp(-LIMIT_SECONDS, LIMIT_SECONDS), 0)
-                    .expect("the limit lies within the calendar");
+                let time = DateTime::from_timestamp(within_tables(seconds).max(FIRST_SECONDS), 0)
+                    .expect("the limits lie within the calendar");
                 zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc().into()
             }
         }
@@ -83,6 +89,24 @@ impl Zone {
             Some(mask) => pairs.zip(mask).any(|(pair, &wanted)| wanted != 0 && gone_round(pair)),
         }
     }
+}
+
+/// A time within the tables at which the clocks of every zone show what they show at that time.
+///
+/// Rules name a day of the week in a month. From March on, two years with the same 1 March have the same days, and in
+/// January and February two years with the same 1 January, but for the leap day, on which no clock changes.
+fn within_tables(seconds: i64) -> i64 {
+    let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let Civil { year, month, day: of_month } = civil(day);
+    if year < END_YEAR {
+        return seconds;
+    }
+    let first_month = if month < 3 { 1 } else { 3 };
+    let weekday = |year| days(year, first_month, 1).map(|first| first.rem_euclid(7));
+    let alike = LAST_YEARS.rev().find(|&alike| weekday(alike) == weekday(year));
+    let found =
+        alike.and_then(|year| days(year, month, of_month).or_else(|| days(year, month, of_month - 1)));
+    found.expect("twelve years begin on every day of the week") * 86_400 + second
 }
 
 /// `+02:00`, `-0330`, `+02` or `+00:09:21` in seconds.
@@ -172,6 +196,43 @@ mod tests {
         assert_eq!(berlin.utc(spring + 3_600 + 1_800), None);
         assert_eq!(berlin.utc(autumn + 3_600 + 1_800), Some(autumn - 1_800));
         assert_eq!(berlin.utc(7_200), Some(3_600));
+    }
+
+    #[test]
+    fn rules_go_on_behind_the_tables() {
+        let at = |year, month, day, hour: i64| days(year, month, day).unwrap() * 86_400 + hour * 3_600;
+        let berlin = Zone::read("Europe/Berlin").unwrap();
+        // The last Sundays of March and October, at 01:00 UTC.
+        for (year, spring, autumn) in [(2099, 29, 25), (2100, 28, 31), (2101, 27, 30), (2400, 26, 29)] {
+            let offsets = [(3, spring), (10, autumn)].map(|(month, day)| {
+                [berlin.offset(at(year, month, day, 1) - 1), berlin.offset(at(year, month, day, 1))]
+            });
+            assert_eq!(offsets, [[3_600, 7_200], [7_200, 3_600]], "{year}");
+        }
+        let sydney = Zone::read("Australia/Sydney").unwrap();
+        assert_eq!(sydney.offset(at(2150, 1, 1, 0)), 39_600);
+        assert_eq!(sydney.offset(at(2150, 7, 1, 0)), 36_000);
+        assert_eq!(sydney.offset(at(2104, 2, 29, 12)), 39_600);
+    }
+
+    #[test]
+    fn what_the_rules_behind_the_tables_rest_upon() {
+        for first_month in [1, 3] {
+            let mut weekdays: Vec<i64> =
+                LAST_YEARS.map(|year| days(year, first_month, 1).unwrap().rem_euclid(7)).collect();
+            weekdays.sort_unstable();
+            weekdays.dedup();
+            assert_eq!(weekdays.len(), 7);
+        }
+        for zone in chrono_tz::TZ_VARIANTS {
+            let zone = Zone::Named(zone);
+            for year in LAST_YEARS {
+                let (start, end) = (days(year, 1, 1).unwrap(), days(year, 3, 1).unwrap());
+                let mut offsets: Vec<i64> = (start..=end).map(|day| zone.offset(day * 86_400)).collect();
+                offsets.dedup();
+                assert_eq!(offsets.len(), 1, "{zone:?} changes its clocks before March of {year}");
+            }
+        }
     }
 
     #[test]

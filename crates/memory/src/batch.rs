@@ -6,19 +6,21 @@
 //! for the columns that somebody reads.
 //!
 //! B1. Variable-width columns are validated in full before they are read, so that offsets and views
-//!     from outside cannot point anywhere else.
+//!     from outside cannot point anywhere else. What stands under a null does not count: if it is
+//!     not valid, the column is copied without it.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use penstock_types::TypeName;
 use thiserror::Error;
 
 use crate::column::{Column, ColumnBuf, Physical, Values};
 use crate::payload::Payload;
+use crate::undefined::defined;
 use crate::view::{are_ascii, make_view_within};
 
 /// A batch that does not fit the declared schema.
@@ -103,6 +105,11 @@ impl SourceColumns {
             .sum()
     }
 
+    /// Checks `batch` against the schema: its names, its types, and which of them may be null.
+    pub fn check(schema: &SchemaRef, batch: &RecordBatch) -> Result<(), BatchError> {
+        Self::new(Arc::clone(schema), vec![false; schema.fields().len()]).open(batch).map(|_| ())
+    }
+
     /// Checks `batch` against the schema and makes its columns readable.
     pub fn open(&self, batch: &RecordBatch) -> Result<Batch, BatchError> {
         let mut columns = Vec::with_capacity(self.read.len());
@@ -168,8 +175,8 @@ fn payloads(buffers: &[Buffer]) -> Vec<Payload> {
     buffers.iter().cloned().map(Payload::from).collect()
 }
 
-fn open_column(array: &ArrayRef) -> Result<Source, arrow_schema::ArrowError> {
-    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+/// Checks a column of variable width in full (B1).
+fn validate(array: &ArrayRef) -> Result<(), ArrowError> {
     let variable = matches!(Physical::of(array.data_type()), Some(Physical::View));
     let dictionary = matches!(array.data_type(), DataType::Dictionary(..));
     if let Some(array) = array.as_string_view_opt() {
@@ -177,11 +184,25 @@ fn open_column(array: &ArrayRef) -> Result<Source, arrow_schema::ArrowError> {
         data.validate()?;
         data.validate_nulls()?;
         if !are_ascii(array.views(), array.data_buffers()) {
-            data.validate_values()?; // B1
+            data.validate_values()?;
         }
     } else if variable || dictionary {
-        array.to_data().validate_full()?; // B1
+        array.to_data().validate_full()?;
     }
+    Ok(())
+}
+
+fn open_column(array: &ArrayRef) -> Result<Source, ArrowError> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+    let array = &match validate(array) {
+        Ok(()) => Arc::clone(array),
+        // Only what stands under a null may be to blame.
+        Err(error) => {
+            let defined = defined(array).map_err(|_| error)?;
+            validate(&defined)?;
+            defined
+        }
+    };
     Ok(match array.data_type() {
         DataType::Boolean => Source::Bool(array.as_boolean().values().clone(), nulls),
         DataType::Utf8 => {
@@ -271,6 +292,11 @@ impl Batch {
 
     /// The first null of the column in `start..start + len`, counted from `start`.
     pub fn first_null(&self, column: usize, start: usize, len: usize) -> Option<usize> {
+        self.nulls_of(column, start, len)?.iter().position(|valid| !valid)
+    }
+
+    /// Which rows of `start..start + len` are null in the column, if any is.
+    pub fn nulls_of(&self, column: usize, start: usize, len: usize) -> Option<NullBuffer> {
         let nulls = match &self.columns[column] {
             Source::Unread => None,
             Source::Fixed(_, nulls)
@@ -280,8 +306,7 @@ impl Batch {
             | Source::Views(_, _, nulls) => nulls.clone(),
             Source::Dictionary(array, _) => array.logical_nulls(),
         };
-        let nulls = nulls?.slice(start, len);
-        if nulls.null_count() == 0 { None } else { nulls.iter().position(|valid| !valid) }
+        Some(nulls?.slice(start, len)).filter(|nulls| nulls.null_count() > 0)
     }
 
     /// The mask of a fixed-width column whose values are borrowed. Leaves `into` without a mask when

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::column::{Column, Native, Physical, Values};
-use crate::coordinator::Memory;
+use crate::coordinator::{Claim, Memory};
 use crate::payload::{Payload, PayloadTable, Payloads};
 use crate::shape::Shape;
 
@@ -112,9 +112,15 @@ impl Chunk {
         Arc::clone(&self.memory)
     }
 
+    /// The memory, for rows that wait to be read: it stays with the account of the log until the log has left it, and
+    /// the claim is gone.
+    pub(crate) fn claim(&self) -> (Arc<Memory>, Claim) {
+        (Arc::clone(&self.memory), self.memory.claim())
+    }
+
     /// Whether somebody outside keeps its memory, or did.
     pub(crate) fn is_exported(&self) -> bool {
-        self.memory.is_exported()
+        self.memory.is_kept()
     }
 
     /// Makes all rows free again (K3), handing the payloads to `take`.
@@ -250,5 +256,6 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         self.payloads.clear(drop);
         self.release_payload();
+        self.memory.unclaim();
     }
 }

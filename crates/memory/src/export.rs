@@ -2,7 +2,8 @@
 //!
 //! Rows are appended, with a copy, until a batch is full. A long range of a block is handed out as it stands: its
 //! fixed-width columns become Arrow buffers without a copy, of exactly those rows. Either way a user who keeps every
-//! result holds nothing that the engine waits for: the memory of such a block leaves the account of its log.
+//! result holds nothing that the engine waits for: the memory of such a block leaves the account of its log when it is
+//! handed out, and until then whoever waits to be read counts (see [`Parcel`]).
 
 use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
@@ -11,24 +12,26 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 
 use crate::column::{Column, Physical, Values, ValuesBuf};
-use crate::coordinator::Memory;
+use crate::coordinator::{Hold, Memory, ResultAccount};
 use crate::for_each_kind;
 use crate::log::Lease;
+use crate::parcel::Parcel;
 use crate::view::{view_len, with_bytes};
 
 /// Rows of an exported batch.
 const BATCH_ROWS: usize = 64 * 1024;
 /// Payload of one string or binary column of an exported batch, unless one value alone is longer. Far below what 32-bit
-/// offsets hold, and nobody is charged for what waits here.
+/// offsets hold, and less in a small budget.
 const BATCH_PAYLOAD_BYTES: usize = 8 << 20;
 /// Rows from which on they are handed out as they stand; a batch of fewer costs its reader more than the copy.
 const SHARED_ROWS: usize = 4096;
 
 struct Growing {
     data_type: DataType,
+    width: usize,
     values: ValuesBuf,
     valid: Vec<bool>,
     nulls: usize,
@@ -42,6 +45,7 @@ impl Growing {
         let physical = Physical::of(data_type).expect("types are checked when the plan is built");
         Self {
             data_type: data_type.clone(),
+            width: physical.width(),
             values: ValuesBuf::new(physical),
             valid: Vec::new(),
             nulls: 0,
@@ -76,6 +80,13 @@ impl Growing {
                 self.valid.extend(mask.iter().map(|&valid| valid != 0));
             }
         }
+    }
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize {
+        let rows = self.valid.len();
+        let values = if self.ends.is_empty() { rows * self.width } else { rows * size_of::<usize>() };
+        values + self.payload.capacity() + self.valid.capacity()
     }
 
     fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
@@ -201,14 +212,37 @@ pub struct Exporter {
     columns: Vec<Growing>,
     rows: usize,
     batch_rows: usize,
-    finished: Vec<RecordBatch>,
+    /// Payload of one column of a batch, and bytes of all columns.
+    payload_bytes: usize,
+    batch_bytes: usize,
+    /// Who is charged for what waits, if anybody, and for what is not finished yet.
+    account: Option<ResultAccount>,
+    growing: Option<Hold>,
+    finished: Vec<Parcel>,
 }
 
 impl Exporter {
     /// An exporter of batches with that schema.
     pub fn new(schema: SchemaRef) -> Self {
         let columns = schema.fields().iter().map(|field| Growing::new(field.data_type())).collect();
-        Self { schema, columns, rows: 0, batch_rows: BATCH_ROWS, finished: Vec::new() }
+        Self {
+            schema,
+            columns,
+            rows: 0,
+            batch_rows: BATCH_ROWS,
+            payload_bytes: BATCH_PAYLOAD_BYTES,
+            batch_bytes: usize::MAX,
+            account: None,
+            growing: None,
+            finished: Vec::new(),
+        }
+    }
+
+    /// The same for batches that wait to be read, and are charged meanwhile.
+    pub fn charged(schema: SchemaRef, account: ResultAccount) -> Self {
+        let batch_bytes = account.batch_bytes();
+        let payload_bytes = BATCH_PAYLOAD_BYTES.min(batch_bytes);
+        Self { payload_bytes, batch_bytes, account: Some(account), ..Self::new(schema) }
     }
 
     /// Appends `rows` rows; `columns` are in the order of the schema.
@@ -216,7 +250,7 @@ impl Exporter {
         let mut from = 0;
         while from < rows {
             let until = rows.min(from + (self.batch_rows - self.rows));
-            let room = |growing: &Growing| BATCH_PAYLOAD_BYTES.saturating_sub(growing.payload.len());
+            let room = |growing: &Growing| self.payload_bytes.saturating_sub(growing.payload.len());
             let fits = self
                 .columns
                 .iter()
@@ -234,11 +268,20 @@ impl Exporter {
             }
             self.rows += to - from;
             from = to;
-            if self.rows == self.batch_rows {
+            let bytes = self.charge_growing();
+            if self.rows == self.batch_rows || bytes > self.batch_bytes {
                 self.seal()?;
             }
         }
         Ok(())
+    }
+
+    /// Charges what was appended to no batch yet. How much that is.
+    fn charge_growing(&mut self) -> usize {
+        let Some(account) = &self.account else { return 0 };
+        let bytes = self.columns.iter().map(Growing::bytes).sum();
+        self.growing.get_or_insert_with(|| account.hold(0)).set(bytes);
+        bytes
     }
 
     /// Takes the rows of a lease; `columns` says which column of the lease each one of the schema is.
@@ -248,47 +291,70 @@ impl Exporter {
     pub fn take(&mut self, lease: &Lease, columns: &[usize]) -> Result<(), ArrowError> {
         let rows = lease.rows();
         let shares = self.schema.fields().iter().any(|field| is_shared(field.data_type()));
-        let texts = columns.iter().map(|&column| fitting(lease.column(column), 0, rows, BATCH_PAYLOAD_BYTES));
+        let texts = columns.iter().map(|&column| fitting(lease.column(column), 0, rows, self.payload_bytes));
         if rows < SHARED_ROWS || !shares || texts.min().is_some_and(|fits| fits < rows) {
             let columns: Vec<_> = columns.iter().map(|&column| lease.column(column)).collect();
             return self.append(&columns, rows);
         }
         self.seal()?;
-        let memory = lease.export();
-        let arrays = self
+        let (memory, claim) = match &self.account {
+            Some(_) => {
+                let (memory, claim) = lease.claim();
+                (memory, Some(claim))
+            }
+            None => (lease.export(), None),
+        };
+        let arrays: Vec<ArrayRef> = self
             .schema
             .fields()
             .iter()
             .zip(columns)
             .map(|(field, &column)| export_column(field.data_type(), lease.column(column), rows, &memory))
             .collect::<Result<_, _>>()?;
-        self.finish_batch(arrays, rows)
+        let copied = |(field, array): (&FieldRef, &ArrayRef)| match is_shared(field.data_type()) {
+            true => array.nulls().map_or(0, |nulls| nulls.buffer().capacity()),
+            false => array.get_array_memory_size(),
+        };
+        let copied = self.schema.fields().iter().zip(&arrays).map(copied).sum();
+        let hold = self.account.as_ref().map(|account| account.hold(copied));
+        let batch = self.batch(arrays, rows)?;
+        self.finished.push(Parcel::new(batch, claim, hold));
+        Ok(())
     }
 
     /// Makes a batch of the rows that were appended, as few as they are.
     pub fn seal(&mut self) -> Result<(), ArrowError> {
         if self.rows > 0 {
             let columns = self.columns.iter_mut().map(Growing::finish).collect::<Result<_, _>>()?;
-            self.finish_batch(columns, self.rows)?;
+            let batch = self.batch(columns, self.rows)?;
+            let mut hold = self.growing.take();
+            if let Some(hold) = &mut hold {
+                hold.set(batch.get_array_memory_size());
+            }
+            self.finished.push(Parcel::new(batch, None, hold));
             self.rows = 0;
         }
         Ok(())
     }
 
-    fn finish_batch(&mut self, columns: Vec<ArrayRef>, rows: usize) -> Result<(), ArrowError> {
+    fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        self.finished.push(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?);
-        Ok(())
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+    }
+
+    /// The batches that are full, to wait until they are read.
+    pub fn take_parcels(&mut self) -> Vec<Parcel> {
+        std::mem::take(&mut self.finished)
     }
 
     /// The batches that are full.
     pub fn take_finished(&mut self) -> Vec<RecordBatch> {
-        std::mem::take(&mut self.finished)
+        self.finished.drain(..).map(Parcel::hand_out).collect()
     }
 
     /// All batches, the last one as full as it is.
     pub fn finish(mut self) -> Result<Vec<RecordBatch>, ArrowError> {
         self.seal()?;
-        Ok(self.finished)
+        Ok(self.take_finished())
     }
 }

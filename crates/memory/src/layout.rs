@@ -6,7 +6,7 @@
 //!     columns of one width never has the same offset within a 4 KiB page (for up to 64 columns), which
 //!     power-of-two strides would give it; caches keep such addresses in the same few places.
 
-use arrow_schema::{DataType, Field};
+use arrow_schema::DataType;
 
 use crate::column::Physical;
 
@@ -28,11 +28,6 @@ impl ColumnKind {
     /// How a column of that type is stored; `None` when the engine does not run such columns.
     pub fn of(data_type: &DataType, nullable: bool) -> Option<Self> {
         Physical::of(data_type).map(|physical| Self { physical, nullable })
-    }
-
-    /// How a field is stored; `None` when the engine does not run such columns.
-    pub fn of_field(field: &Field) -> Option<Self> {
-        Self::of(field.data_type(), field.is_nullable())
     }
 
     fn row_bytes(self) -> usize {

@@ -12,8 +12,6 @@ pub enum Signal {
     Arrival {
         /// When they arrived, on the engine's clock.
         at_ns: u64,
-        /// The largest event time among them and all before.
-        latest: i64,
     },
     /// The rows before it are results of windows, and timed where they arrive.
     Results {

@@ -5,7 +5,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+#[path = "it/arbitrary/mod.rs"]
 mod arbitrary;
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::sync::Arc;

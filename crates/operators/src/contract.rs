@@ -90,6 +90,12 @@ pub trait Stateful: Any + Send {
     /// Rows that came too late so far.
     fn late(&self) -> Late;
 
+    /// Keys that the state holds, each as often as there are windows or pieces of windows with it: what it takes to merge
+    /// it. An operator that nobody merges need not count them.
+    fn keys(&self) -> usize {
+        0
+    }
+
     /// Heap memory that the state holds. Takes no longer with more keys.
     fn bytes(&self) -> usize;
 

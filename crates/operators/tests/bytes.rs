@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+#[path = "it/columns/mod.rs"]
 mod columns;
 
 use std::alloc::{GlobalAlloc, Layout, System};

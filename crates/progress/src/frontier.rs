@@ -50,6 +50,13 @@ impl Frontier {
         !self.has_ended() && self.inputs.iter().all(|input| input.is_idle || input.has_ended)
     }
 
+    /// Whether that input has come further than one that is waited for and may still speak.
+    pub fn is_ahead(&self, input: usize) -> bool {
+        let own = self.inputs[input].watermark;
+        let waits = |other: &Known| !other.is_idle && !other.has_ended && !other.has_paused;
+        self.inputs.iter().any(|other| waits(other) && other.watermark < own)
+    }
+
     /// Event time of an input has come so far. The watermark of all, if that has risen.
     pub fn advance(&mut self, input: usize, watermark: i64) -> Option<i64> {
         let known = &mut self.inputs[input];

@@ -87,6 +87,29 @@ impl BoundedDelay {
         behind
     }
 
+    /// The rows, by number, whose time or mark lies more than `most` ahead of the watermark just before them, each with
+    /// that watermark. Such a row does not move the watermark. Before the first watermark no row is ahead of it.
+    ///
+    /// `rows` are the times in arrival order, each with what it moves the watermark by, if it does.
+    pub fn rows_ahead(
+        &self,
+        rows: impl Iterator<Item = (usize, i64, Option<i64>)>,
+        most: i64,
+    ) -> Vec<(usize, i64)> {
+        let mut source = *self;
+        let mut ahead = Vec::new();
+        for (row, time, mark) in rows {
+            let watermark = source.watermark();
+            let is_ahead = |time: i64| source.largest.is_some() && time > watermark.saturating_add(most);
+            if is_ahead(time) || mark.is_some_and(is_ahead) {
+                ahead.push((row, watermark));
+            } else if let Some(mark) = mark {
+                source.raise(mark);
+            }
+        }
+        ahead
+    }
+
     /// The watermark is at least this, whatever the rows were.
     pub fn advance_to(&mut self, watermark: i64) {
         self.raise(watermark.saturating_add(self.delay));
@@ -235,6 +258,20 @@ mod tests {
     #[cfg_attr(debug_assertions, should_panic(expected = "ahead of time by 1"))]
     fn a_delay_below_nothing_is_found_out() {
         BoundedDelay::new(-1);
+    }
+
+    #[test]
+    fn a_row_that_is_too_far_ahead_is_found_and_moves_nothing() {
+        let times =
+            |times: &'static [i64]| times.iter().enumerate().map(|(row, &time)| (row, time, Some(time)));
+        // The watermark is 8: 18 is as far as may be.
+        assert_eq!(at_ten().rows_ahead(times(&[18, 27, 25, 100]), 10), [(1, 16), (3, 23)]);
+        assert_eq!(at_ten().rows_ahead(times(&[19, 18]), 10), [(0, 8)]);
+        // The first row of all says where time begins.
+        assert_eq!(BoundedDelay::new(2).rows_ahead(times(&[1_000, 1_009, 1_008]), 10), [(1, 998)]);
+        // A mark that is too far ahead is as bad as a time.
+        let marks = [(0, 9, Some(30)), (1, 30, None), (2, 9, None)].into_iter();
+        assert_eq!(at_ten().rows_ahead(marks, 10), [(0, 8), (1, 8)]);
     }
 
     #[test]

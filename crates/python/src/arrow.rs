@@ -2,24 +2,37 @@
 //!
 //! Whatever comes out of here may be dropped anywhere (see [`crate::release`]).
 
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::ArrowError;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use penstock_types::TypeName;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use pyo3_arrow::{PyRecordBatch, PyRecordBatchReader};
+use pyo3_arrow::ffi::ArrayReader;
+use pyo3_arrow::{PyArray, PyArrayReader};
 
+use crate::border::caught;
 use crate::errors::{consumed_error, input_error};
 use crate::{foreign, release};
 
 /// The batches of an Arrow stream. To ask for the next one may take as long as its producer likes.
-pub(crate) struct Reader(Box<dyn RecordBatchReader + Send>);
+pub(crate) struct Reader {
+    arrays: Box<dyn ArrayReader + Send>,
+    schema: SchemaRef,
+}
 
 impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|batch| batch.map(release::keep))
+        let next = || {
+            let array = self.arrays.next()?;
+            Some(array.and_then(|array| rows(&array, &self.schema)).map(release::keep))
+        };
+        caught(next).unwrap_or_else(|text| Some(Err(ArrowError::CDataInterface(text))))
     }
 }
 
@@ -33,21 +46,65 @@ fn has(object: &Bound<'_, PyAny>, name: &str) -> bool {
     object.hasattr(name).unwrap_or(false)
 }
 
+/// What was imported from elsewhere. Whoever made it may have broken the rules of Arrow, which the import takes badly.
+pub(crate) fn imported<T>(py: Python<'_>, import: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let text = match caught(import) {
+        Ok(Ok(imported)) => return Ok(imported),
+        Ok(Err(error)) => error.value(py).to_string(),
+        Err(panic) => panic,
+    };
+    Err(input_error(py, format!("this cannot be read as Arrow data: {text}")))
+}
+
+/// The columns of an array of structs, or of a stream of them.
+fn columns(data: &Bound<'_, PyAny>, field: &Field) -> PyResult<SchemaRef> {
+    match field.data_type() {
+        DataType::Struct(fields) => {
+            Ok(Arc::new(Schema::new_with_metadata(fields.clone(), field.metadata().clone())))
+        }
+        other => {
+            let kind = data.get_type().name().map_or_else(|_| String::new(), |name| format!(" {name}"));
+            let message = format!(
+                "this{kind} is one column, of {}, and not rows: give a table, a record batch or an array of structs, for example pyarrow.table({{\"price\": ...}})",
+                TypeName(other)
+            );
+            Err(input_error(data.py(), message))
+        }
+    }
+}
+
+/// The rows of an array of structs.
+fn rows(array: &ArrayRef, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let rows = array.as_struct();
+    if let Some(row) = rows.nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
+        return Err(ArrowError::InvalidArgumentError(format!(
+            "row {row} is null as a whole, and a row has columns: drop it, or fill it in"
+        )));
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), rows.columns().to_vec(), &options)
+}
+
 /// The Arrow object that `data` is; `None` when it is none.
 pub(crate) fn open(data: &Bound<'_, PyAny>) -> PyResult<Option<Data>> {
+    let py = data.py();
     if has(data, "__arrow_c_array__") {
         let capsules = foreign::call(&data.getattr("__arrow_c_array__")?)?;
         let (schema, array) = capsules.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>()?;
-        let batch = PyRecordBatch::from_arrow_pycapsule(&schema, &array)?.into_inner();
-        return Ok(Some(Data::Batch(release::keep(batch))));
+        let (array, field) = imported(py, || PyArray::from_arrow_pycapsule(&schema, &array))?.into_inner();
+        let rows = rows(&array, &columns(data, &field)?);
+        let rows = rows.map_err(|error| input_error(py, format!("this cannot be read as rows: {error}")))?;
+        return Ok(Some(Data::Batch(release::keep(rows))));
     }
     if has(data, "__arrow_c_stream__") {
         let capsule = foreign::call(&data.getattr("__arrow_c_stream__")?)?;
-        let reader = PyRecordBatchReader::from_arrow_pycapsule(capsule.cast::<PyCapsule>()?);
-        let reader = reader.map_err(|error| {
-            if error.to_string().contains("already released") { consumed_error(data.py()) } else { error }
-        })?;
-        return Ok(Some(Data::Stream(Reader(reader.into_reader()?))));
+        let capsule = capsule.cast::<PyCapsule>()?;
+        if !foreign::holds_stream(capsule)? {
+            return Err(consumed_error(py));
+        }
+        let reader = imported(py, || PyArrayReader::from_arrow_pycapsule(capsule))?;
+        let schema = columns(data, &*reader.field_ref()?)?;
+        return Ok(Some(Data::Stream(Reader { arrays: reader.into_reader()?, schema })));
     }
     Ok(None)
 }
@@ -87,7 +144,7 @@ pub(crate) fn one_batch(data: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordB
         }
     };
     let read = || {
-        let schema = reader.0.schema();
+        let schema = Arc::clone(&reader.schema);
         let batches = reader.collect::<Result<Vec<_>, _>>()?;
         arrow_select::concat::concat_batches(&schema, &batches)
     };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::Field;
+use penstock_border::guarded;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 use pyo3_arrow::ffi::to_array_pycapsules;
@@ -24,6 +25,7 @@ impl Batch {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Batch {
     #[getter]
@@ -53,7 +55,7 @@ impl Batch {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let batches = std::iter::once(self.inner.clone());
+        let batches = std::iter::once(Ok(self.inner.clone()));
         stream_capsule(py, &self.inner.schema(), batches, requested_schema)
     }
 

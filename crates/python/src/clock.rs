@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use penstock_border::guarded;
 use penstock_engine::clock::ManualClock as Inner;
 use pyo3::prelude::*;
 
@@ -11,6 +12,7 @@ pub struct ManualClock {
     pub(crate) inner: Inner,
 }
 
+#[guarded]
 #[pymethods]
 impl ManualClock {
     #[new]

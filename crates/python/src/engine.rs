@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arrow_schema::SchemaRef;
+use penstock_border::guarded;
 use penstock_engine::options::choose;
+use penstock_engine::plan::Function;
 use penstock_engine::{
     Engine as Inner, FEED_BATCHES, Feed, Input, OnError, OnLag, Query as Running, QueryOptions, Results,
-    Sink, feed,
+    ShareOptions, Sink, feed,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{invalid, plan_error, start_error, thread_error};
+use crate::errors::{invalid, plan_error, start_error, thread_error, waits_for_itself};
+use crate::function::PyFunction;
 use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
@@ -23,6 +27,7 @@ use crate::replay::Replay;
 use crate::shared::SharedSource;
 use crate::sink::Callback;
 use crate::source::{Pulled, open_all, pull};
+use crate::wait::wait;
 use crate::{metrics, release, threads};
 
 /// How long the exit of the process waits for threads that stand in the user's code.
@@ -95,6 +100,24 @@ impl Engine {
     }
 }
 
+/// Tells those who push what columns their batches must have. If one has pushed others before, nobody is told anything.
+fn expect(
+    py: Python<'_>,
+    sources: &[(String, Bound<'_, PyAny>)],
+    schema: impl Fn(&str) -> Option<SchemaRef>,
+) -> PyResult<()> {
+    let mut told: Vec<&Bound<'_, PushSource>> = Vec::new();
+    for (stream, source) in sources {
+        let (Ok(push), Some(schema)) = (source.cast::<PushSource>(), schema(stream)) else { continue };
+        if let Err(error) = push.get().expect(py, Some(&schema)) {
+            told.iter().try_for_each(|push| push.get().expect(py, None))?;
+            return Err(error);
+        }
+        told.push(push);
+    }
+    Ok(())
+}
+
 /// Sets a source going, for a query or a shared source that has just been started.
 fn connect(py: Python<'_>, origin: Origin<'_>, taker: Taker) -> PyResult<()> {
     match origin {
@@ -103,8 +126,10 @@ fn connect(py: Python<'_>, origin: Origin<'_>, taker: Taker) -> PyResult<()> {
             let pulling = pull(pulled, feed).map_err(|error| thread_error(&error));
             if pulling.is_err() {
                 match taker {
-                    Taker::Query(query) => query.stop(),
-                    Taker::Source(source) => source.drain(),
+                    Taker::Query(query) => query.get().running().into_iter().for_each(|query| query.stop()),
+                    Taker::Source(source) => {
+                        source.get().running().into_iter().for_each(|source| source.drain());
+                    }
                 }
             }
             pulling
@@ -148,6 +173,7 @@ pub(crate) fn call_back(
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Engine {
     #[new]
@@ -182,7 +208,7 @@ impl Engine {
         on_lag: &str,
         on_error: &Bound<'_, PyAny>,
         spreading: Spreading,
-    ) -> PyResult<Query> {
+    ) -> PyResult<Py<Query>> {
         let engine = self.get(py)?;
         let (parallelism, strategy) = spreading;
         let options = QueryOptions {
@@ -191,6 +217,7 @@ impl Engine {
             parallelism,
             strategy: read_strategy(py, strategy)?,
             part: None,
+            functions: &[],
         };
         let read: Vec<(Sink, Destination)> =
             sinks.iter().map(|sink| read_sink(py, sink.as_ref())).collect::<PyResult<_>>()?;
@@ -203,15 +230,19 @@ impl Engine {
             let what = "on_lag= is for queries that read a shared source, as made by engine.source(...)";
             return Err(known.err().unwrap_or_else(|| invalid(py, what)));
         }
+        expect(py, &sources, |stream| outputs.get().inner.stream_schema(stream))?;
         for (stream, source) in &sources {
             let (input, origin) = self.open(source, on_lag)?;
-            if let Input::Shared(source, _) = &input {
-                shared.push(source.clone());
+            if let Ok(source) = source.cast::<SharedSource>() {
+                shared.push(source.clone().unbind());
             }
             inputs.push((stream.clone(), input));
             origins.push(origin);
         }
+        let has_late = outputs.get().has_late()?;
         let outputs = &outputs.get().inner;
+        let (called, functions) = functions_of(py, outputs);
+        let options = QueryOptions { functions: &called, ..options };
         let submitted = py.detach(|| engine.submit_all(outputs, inputs, into, options));
         let query = submitted.map_err(|error| start_error(py, error))?;
         for (output, sink) in sinks.iter().enumerate() {
@@ -221,13 +252,14 @@ impl Engine {
             }
         }
         let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
+        let query = Py::new(py, Query::new(query, shared, destinations, letters, functions, has_late))?;
         for origin in origins {
-            connect(py, origin, Taker::Query(query.clone()))?;
+            connect(py, origin, Taker::Query(query.clone_ref(py)))?;
         }
-        Ok(Query::new(query, shared, destinations, letters))
+        Ok(query)
     }
 
-    #[pyo3(signature = (plan, data, name, hold))]
+    #[pyo3(signature = (plan, data, name, hold, on_error))]
     fn share(
         &self,
         py: Python<'_>,
@@ -235,15 +267,22 @@ impl Engine {
         data: &Bound<'_, PyAny>,
         name: Option<&str>,
         hold: bool,
-    ) -> PyResult<SharedSource> {
+        on_error: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<SharedSource>> {
         let engine = self.get(py)?;
+        let options = ShareOptions { name, held: hold, on_error: read_on_error(py, on_error)? };
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
-        let (input, origin) = self.open(data, "wait")?;
         let plan = &plan.get().inner;
-        let shared = py.detach(|| engine.share(plan, input, name, hold));
+        let schema = || penstock_engine::plan::Outputs::from(plan).stream_schema(plan.streams().first()?);
+        expect(py, &[(String::new(), data.clone())], |_| schema())?;
+        let (input, origin) = self.open(data, "wait")?;
+        let shared = py.detach(|| engine.share(plan, input, options));
         let source = shared.map_err(|error| start_error(py, error))?;
-        connect(py, origin, Taker::Source(source.clone()))?;
-        Ok(SharedSource::new(source, self.number))
+        let (letters, query) = (source.letters().cloned(), source.as_query());
+        let letters = letters.map(|letters| call_back(py, on_error, &query, &letters)).transpose()?;
+        let source = Py::new(py, SharedSource::new(source, self.number, letters))?;
+        connect(py, origin, Taker::Source(source.clone_ref(py)))?;
+        Ok(source)
     }
 
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -252,19 +291,51 @@ impl Engine {
         metrics::engine(py, &found)
     }
 
+    /// Rows that wait for each shared source, by its name.
+    #[getter]
+    fn waiting_rows(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
+        let engine = self.get(py)?;
+        Ok(py.detach(|| engine.waiting_rows()))
+    }
+
+    /// Ends the input of all queries and shared sources, and waits until everything has left them.
+    fn drain(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.get(py)?;
+        if engine.is_run_here() {
+            return Err(waits_for_itself(py, true));
+        }
+        engine.drain(|query| wait(py, None, |timeout| query.wait(timeout)).map(|_| ()))
+    }
+
     /// Ends every query, and waits for all threads but those that stand in the user's code.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.get(py)?;
+        if engine.is_run_here() {
+            return Err(waits_for_itself(py, true));
+        }
         py.detach(|| engine.stop());
         Ok(())
     }
 }
 
 /// The interpreter is about to end: waits for threads that run Python code, but not for ever.
+#[guarded]
 #[pyfunction]
 pub fn leave(py: Python<'_>) {
     py.detach(|| {
         threads::wait_for_all(PATIENCE);
         release::close();
     });
+}
+
+/// The functions of plans with those that one query calls in their place, and these alone (see [`crate::slot`]).
+fn functions_of(
+    py: Python<'_>,
+    outputs: &penstock_engine::plan::Outputs,
+) -> (Vec<(Function, Function)>, Vec<Arc<PyFunction>>) {
+    let own = |written: Function| Some((PyFunction::for_query(py, &written)?, written));
+    let made: Vec<_> = outputs.functions().into_iter().filter_map(own).collect();
+    let called =
+        made.iter().map(|(own, written)| (written.clone(), Function(Arc::clone(own) as _))).collect();
+    (called, made.into_iter().map(|(own, _)| own).collect())
 }

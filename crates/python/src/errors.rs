@@ -1,15 +1,15 @@
 //! Errors of the engine as the classes of `penstock.exceptions`: one exhaustive match each.
 
-use std::error::Error;
-use std::fmt;
 use std::io;
 
 use penstock_engine::{OutsideError, RunError, StartError};
-use penstock_memory::{MemoryLimit, OpenError};
+use penstock_memory::{BatchError, MemoryLimit, OpenError};
 use penstock_types::{PlanError, SizeError};
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyMemoryError, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
+
+use crate::raised::Raised;
 
 /// An error of class `name` of `penstock.exceptions`.
 fn raise<'py>(py: Python<'py>, name: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
@@ -76,7 +76,9 @@ pub(crate) fn start_error(py: Python<'_>, error: StartError) -> PyErr {
         StartError::SourceEnded { .. } => raise(py, "SourceEndedError", (message,)),
         StartError::NameTaken { name } => raise(py, "NameTakenError", (message, name)),
         StartError::EngineStopped => raise(py, "EngineStoppedError", (message,)),
-        StartError::TooManyTasks { .. } => raise(py, "EngineError", (message,)),
+        StartError::TooManyTasks { .. } | StartError::WaitsForItself { .. } => {
+            raise(py, "EngineError", (message,))
+        }
         StartError::Memory(OpenError::System(error)) | StartError::Thread(error) => {
             system_error(message, &error)
         }
@@ -88,25 +90,13 @@ pub(crate) fn marking_error(py: Python<'_>, error: &OutsideError) -> PyErr {
     outside_error(py, format!("the watermark function failed: {error}"), error)
 }
 
-/// An exception of the user's own code, on its way through the engine.
-#[derive(Debug)]
-pub(crate) struct Raised(pub(crate) PyErr);
-
-impl fmt::Display for Raised {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Its own words would have to be asked for in Python, and this may be a worker.
-        f.write_str("an exception of Python")
-    }
-}
-
-impl Error for Raised {}
-
 /// A query that ended without an answer. The same error may be asked for several times.
 pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let message = error.to_string();
     match error {
         RunError::Batch { error, .. } => raise(py, "SchemaMismatchError", (message, &error.column)),
         RunError::NullTime { row, .. } => raise(py, "NullTimeError", (message, row)),
+        RunError::TimeAhead { row, .. } => raise(py, "TimeAheadError", (message, row)),
         RunError::Compute { .. } => raise(py, "ComputeError", (message,)),
         RunError::MemoryLimit { operator, bytes, limit } => {
             limit_error(py, message, Some((operator, *bytes)), limit)
@@ -116,16 +106,23 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
         RunError::SourceEnded => raise(py, "SourceEndedError", (message,)),
         RunError::Stopped => raise(py, "QueryStoppedError", ("the query was stopped",)),
         RunError::Export(_) => raise(py, "EngineError", (message,)),
-        RunError::Panicked { .. } => {
-            raise(py, "EngineError", (format!("{message}. This is a bug in Penstock; please report it."),))
-        }
+        RunError::Panicked { .. } => bug(py, &message),
     }
+}
+
+fn bug(py: Python<'_>, message: &str) -> PyErr {
+    raise(py, "EngineError", (format!("{message}. This is a bug in Penstock; please report it."),))
+}
+
+/// A call that panicked.
+pub(crate) fn panic_error(py: Python<'_>, text: &str) -> PyErr {
+    bug(py, &format!("the engine failed: {text}"))
 }
 
 /// What a source or a sink failed with: the user's own exception, or the words of an Arrow stream.
 fn outside_error(py: Python<'_>, message: String, error: &OutsideError) -> PyErr {
     match error.downcast_ref::<Raised>() {
-        Some(Raised(raised)) => raised.clone_ref(py),
+        Some(raised) => raised.again(py).unwrap_or_else(|| input_error(py, message)),
         None => input_error(py, message),
     }
 }
@@ -141,6 +138,15 @@ pub(crate) fn consumed_error(py: Python<'_>) -> PyErr {
         py,
         "this stream was read before and cannot be read again; open it anew, or keep the data in a table",
     )
+}
+
+/// An exception as the text that is all an Arrow stream can pass on. An interrupt is raised again behind the stream.
+pub(crate) fn in_words(py: Python<'_>, error: PyErr) -> OutsideError {
+    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        // It fails only while the interpreter ends, which an interrupt would not hurry.
+        let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
+    }
+    error.to_string().into()
 }
 
 /// A source that was used before.
@@ -165,8 +171,38 @@ pub(crate) fn other_process_error(py: Python<'_>) -> PyErr {
     raise(py, "EngineError", ("this engine was started in another process; start a new one here",))
 }
 
-/// A sink that waits for its own query.
-pub(crate) fn waits_for_itself(py: Python<'_>) -> PyErr {
-    let message = "a query cannot wait for itself: this is the thread of its sink";
+/// A query that the collector has taken apart, and that is asked all the same.
+pub(crate) fn let_go(py: Python<'_>) -> PyErr {
+    raise(py, "EngineError", ("the query failed, and what was raised is gone already",))
+}
+
+/// A function that is to be called is gone, with the engine that called it.
+pub(crate) fn function_gone(py: Python<'_>) -> PyErr {
+    raise(py, "EngineError", ("the engine was dropped, and with it the functions of its queries",))
+}
+
+/// An exception on one line: its class and what it says.
+pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> PyResult<String> {
+    Ok(format!("{}: {}", error.get_type(py).name()?, error.value(py)))
+}
+
+/// A batch that does not have the declared columns.
+pub(crate) fn unfit_error(py: Python<'_>, error: &BatchError) -> PyErr {
+    raise(py, "SchemaMismatchError", (error.to_string(), &error.column))
+}
+
+/// A sink that waits for its own query, or a function of a pipeline that waits for its own engine.
+pub(crate) fn waits_for_itself(py: Python<'_>, is_task: bool) -> PyErr {
+    let message = if is_task {
+        "a function that runs on an engine cannot wait for it, or for its queries: it would wait for itself. Run the pipeline on another engine, as Stream.run does"
+    } else {
+        "a query cannot wait for itself: this is the thread of its sink"
+    };
+    raise(py, "EngineError", (message,))
+}
+
+/// A watermark function that pushes to the source that it is asked about.
+pub(crate) fn pushes_to_itself(py: Python<'_>) -> PyErr {
+    let message = "a watermark function cannot push to its own source: it would be asked about that batch as well, before this one is taken";
     raise(py, "EngineError", (message,))
 }

@@ -1,5 +1,6 @@
 //! Expressions and aggregates.
 
+use penstock_border::guarded;
 use penstock_engine::Aggregate as PlanAggregate;
 use penstock_expr::{BinaryOp, Expr as Tree, Function, UnaryOp, read_type};
 use penstock_operators::aggregates::AggregateKind;
@@ -16,6 +17,7 @@ pub struct Expr {
     pub(crate) tree: Tree,
 }
 
+#[guarded]
 #[pymethods]
 impl Expr {
     #[staticmethod]
@@ -88,6 +90,7 @@ pub struct Aggregate {
     pub(crate) inner: PlanAggregate,
 }
 
+#[guarded]
 #[pymethods]
 impl Aggregate {
     #[new]

@@ -1,4 +1,4 @@
-//! Calls that run Python code, on a thread that the interpreter may end.
+//! Calls that run Python code, on a thread that the interpreter may end, and what their capsules hold.
 //!
 //! When the interpreter shuts down, Python up to 3.13 ends every other thread that wants to run Python code by unwinding
 //! its stack, wherever it stands. Rust frames cannot be unwound so: the process would abort. These calls stop the
@@ -8,9 +8,10 @@
 
 use std::thread;
 
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyTuple};
+use pyo3::types::{PyCapsule, PyIterator, PyTuple};
 
 unsafe extern "C-unwind" {
     fn PyIter_Next(iterator: *mut PyObject) -> *mut PyObject;
@@ -68,4 +69,12 @@ pub(crate) fn call_with<'py>(
     let object = unsafe { PyObject_Call(callable.as_ptr(), arguments.as_ptr(), std::ptr::null_mut()) };
     std::mem::forget(guard);
     given(callable.py(), object).unwrap_or_else(|| Ok(callable.py().None().into_bound(callable.py())))
+}
+
+/// Whether the stream of a capsule is still there: whoever reads it takes it out.
+pub(crate) fn holds_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<bool> {
+    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of that name holds such a struct, by the Arrow PyCapsule protocol, and the capsule is borrowed;
+    // the struct is changed by whoever reads the stream only, and that takes the interpreter, which is held.
+    Ok(unsafe { stream.as_ref() }.release.is_some())
 }

@@ -10,25 +10,41 @@ use pyo3::prelude::*;
 
 use crate::arrow::one_batch;
 use crate::batch::Batch;
-use crate::errors::Raised;
+use crate::errors::function_gone;
 use crate::foreign;
+use crate::raised::Raised;
+use crate::slot::Slot;
 
-/// A Python function, as a plan holds it.
+/// A Python function, as a plan holds it, or a query that calls it.
 pub(crate) struct PyFunction {
     name: String,
-    pub(crate) function: Py<PyAny>,
+    declares_all: bool,
+    function: Slot,
 }
 
 impl PyFunction {
     /// The function, under the name that people know it by.
     pub(crate) fn wrap(name: String, function: &Bound<'_, PyAny>) -> Inner {
-        Inner(Arc::new(Self { name, function: function.clone().unbind() }))
+        let declares_all = function.getattr("declares_all").is_ok_and(|all| all.is_truthy().unwrap_or(false));
+        Inner(Arc::new(Self { name, declares_all, function: Slot::new(function.clone().unbind()) }))
+    }
+
+    /// The same function for one query, which shows it to the collector. The plan keeps its own.
+    pub(crate) fn for_query(py: Python<'_>, function: &Inner) -> Option<Arc<Self>> {
+        let function = function.0.as_any().downcast_ref::<Self>()?;
+        let (name, declares_all) = (function.name.clone(), function.declares_all);
+        Some(Arc::new(Self { name, declares_all, function: Slot::new(function.function.get(py)?.unbind()) }))
+    }
+
+    /// The object that it calls.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.function
     }
 
     /// The Python object behind a function of a plan.
     pub(crate) fn unwrap<'py>(py: Python<'py>, function: &Inner) -> Option<(String, Bound<'py, PyAny>)> {
         let function = function.0.as_any().downcast_ref::<Self>()?;
-        Some((function.name.clone(), function.function.bind(py).clone()))
+        Some((function.name.clone(), function.function.get(py)?))
     }
 }
 
@@ -52,13 +68,13 @@ impl WatermarkFunction for PyWatermarks {
 
     fn call(&self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError> {
         let called = Python::try_attach(|py| {
-            let batch = Bound::new(py, Batch::new(batch.clone()))?;
-            foreign::call_with(self.function.bind(py), &batch)?.extract::<Option<i64>>()
+            let call = || {
+                let batch = Bound::new(py, Batch::new(batch.clone()))?;
+                foreign::call_with(self.function.bind(py), &batch)?.extract::<Option<i64>>()
+            };
+            call().map_err(|error| Box::new(Raised::new(py, error)) as OutsideError)
         });
-        match called {
-            Some(mark) => mark.map_err(|error| Box::new(Raised(error)) as OutsideError),
-            None => Err("the interpreter has ended".into()),
-        }
+        called.unwrap_or_else(|| Err("the interpreter has ended".into()))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -71,31 +87,36 @@ impl BatchFunction for PyFunction {
         &self.name
     }
 
+    fn declares_all(&self) -> bool {
+        self.declares_all
+    }
+
     fn call(&self, batch: RecordBatch) -> Result<RecordBatch, OutsideError> {
         let called = Python::try_attach(|py| {
-            let batch = Bound::new(py, Batch::new(batch))?;
-            let back = foreign::call_with(self.function.bind(py), &batch)?;
-            one_batch(&back, "what the function gives back")
+            let call = || {
+                let function = self.function.get(py).ok_or_else(|| function_gone(py))?;
+                let batch = Bound::new(py, Batch::new(batch))?;
+                let back = foreign::call_with(&function, &batch)?;
+                one_batch(&back, "what the function gives back")
+            };
+            call().map_err(|error| Box::new(Raised::new(py, error)) as OutsideError)
         });
-        match called {
-            Some(back) => back.map_err(|error| Box::new(Raised(error)) as OutsideError),
-            None => Err("the interpreter has ended".into()),
-        }
+        called.unwrap_or_else(|| Err("the interpreter has ended".into()))
     }
 
     fn describe(&self, error: &OutsideError) -> String {
-        let Some(Raised(raised)) = error.downcast_ref::<Raised>() else { return error.to_string() };
-        Python::try_attach(|py| raised.value(py).repr().map(|text| text.to_string()).ok())
+        let Some(raised) = error.downcast_ref::<Raised>() else { return error.to_string() };
+        Python::try_attach(|py| raised.value(py)?.repr().map(|text| text.to_string()).ok())
             .flatten()
             .unwrap_or_else(|| error.to_string())
     }
 
     fn blame(&self, error: OutsideError, row: &RecordBatch) -> OutsideError {
-        if let Some(Raised(raised)) = error.downcast_ref::<Raised>() {
+        if let Some(raised) = error.downcast_ref::<Raised>() {
             Python::try_attach(|py| {
                 let rows = crate::pylist::rows(py, std::slice::from_ref(row), 1).ok()?;
                 let note = format!("penstock: {} failed for the row {}", self.name, rows.get_item(0).ok()?);
-                raised.value(py).call_method1("add_note", (note,)).ok().map(|_| ())
+                raised.value(py)?.call_method1("add_note", (note,)).ok().map(|_| ())
             });
         }
         error

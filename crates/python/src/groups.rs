@@ -1,5 +1,6 @@
 //! Key groups of rows, for whoever spreads them over machines.
 
+use penstock_border::guarded;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -7,6 +8,7 @@ use crate::arrow::one_batch;
 use crate::errors::plan_error;
 
 /// The key group of each row, one byte each.
+#[guarded]
 #[pyfunction]
 pub fn key_groups<'py>(
     py: Python<'py>,

@@ -10,6 +10,7 @@
 
 mod arrow;
 mod batch;
+mod border;
 mod clock;
 mod engine;
 mod errors;
@@ -27,12 +28,14 @@ mod process;
 mod push;
 mod pylist;
 mod query;
+mod raised;
 mod release;
 mod replay;
 mod run;
 mod schema;
 mod shared;
 mod sink;
+mod slot;
 mod source;
 mod threads;
 mod wait;

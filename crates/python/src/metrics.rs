@@ -70,9 +70,23 @@ fn tasks<'py>(py: Python<'py>, metrics: &[TaskMetrics]) -> PyResult<Bound<'py, P
 }
 
 /// What a query, or a shared source, has come to.
-pub(crate) fn query<'py>(py: Python<'py>, metrics: &QueryMetrics) -> PyResult<Bound<'py, PyDict>> {
-    let Rows { rows_in, copied, contributed, filtered, late, late_results, shed, rejected, rows_out } =
-        metrics.rows;
+pub(crate) fn query<'py>(
+    py: Python<'py>,
+    metrics: &QueryMetrics,
+    blocked_by: Option<String>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Rows {
+        rows_in,
+        copied,
+        contributed,
+        filtered,
+        late,
+        late_results,
+        shed,
+        rejected,
+        rejected_results,
+        rows_out,
+    } = metrics.rows;
     let rows = [
         ("rows_in", rows_in),
         ("rows_copied", copied),
@@ -82,11 +96,13 @@ pub(crate) fn query<'py>(py: Python<'py>, metrics: &QueryMetrics) -> PyResult<Bo
         ("late_results", late_results),
         ("rows_shed", shed),
         ("rows_rejected", rejected),
+        ("rejected_results", rejected_results),
         ("rows_out", rows_out),
         ("batches_in", metrics.batches_in),
     ];
     let all = rows.into_py_dict(py)?;
     all.set_item("late_by", metrics.late_by)?;
+    all.set_item("blocked_by", blocked_by)?;
     all.set_item("seconds", metrics.seconds)?;
     all.set_item("rows_per_second", metrics.rows_per_second)?;
     all.set_item("backlog_rows", metrics.backlog_rows)?;

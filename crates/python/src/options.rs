@@ -3,6 +3,7 @@
 //! Each setting comes with the name that the user knows it by, an argument or a variable of the environment, so that
 //! an error can say where the bad value stands.
 
+use penstock_border::guarded;
 use penstock_engine::clock::Timepiece;
 use penstock_engine::options::choose;
 use penstock_engine::{Chaining, EngineOptions as Inner, Mode, PolicyKind, RunOptions, Strategy};
@@ -89,6 +90,7 @@ fn size(py: Python<'_>, setting: Setting<String>) -> PyResult<Option<usize>> {
     Ok(Some(usize::try_from(bytes).unwrap_or(usize::MAX)))
 }
 
+#[guarded]
 #[pymethods]
 impl EngineOptions {
     #[new]

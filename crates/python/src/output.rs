@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use penstock_border::guarded;
 use penstock_engine::Output as Inner;
 use penstock_engine::output::Part;
 use pyo3::prelude::*;
@@ -38,16 +39,17 @@ impl Output {
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
-    batches: impl Iterator<Item = RecordBatch> + Send + 'static,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
     requested_schema: Option<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let field = Arc::new(Field::new_struct("", schema.fields().clone(), false));
-    let arrays = batches.map(|batch| Ok(Arc::new(StructArray::from(batch)) as ArrayRef));
+    let arrays = batches.map(|batch| batch.map(|batch| Arc::new(StructArray::from(batch)) as ArrayRef));
     let reader = Box::new(ArrayIterator::new(arrays, field));
     debug_assert!(matches!(pyo3_arrow::ffi::ArrayReader::field(&*reader).data_type(), DataType::Struct(_)));
     Ok(to_stream_pycapsule(py, reader, requested_schema)?)
 }
 
+#[guarded]
 #[pymethods]
 impl Output {
     #[getter]
@@ -121,6 +123,11 @@ impl Output {
     }
 
     #[getter]
+    fn rejected_results(&self) -> u64 {
+        self.inner.rejected_results
+    }
+
+    #[getter]
     fn event_latency<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         metrics::latency(py, &self.inner.event_latency)
     }
@@ -151,7 +158,8 @@ impl Output {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        stream_capsule(py, &self.part().schema, self.part().batches.clone().into_iter(), requested_schema)
+        let batches = self.part().batches.clone().into_iter().map(Ok);
+        stream_capsule(py, &self.part().schema, batches, requested_schema)
     }
 
     fn __len__(&self) -> usize {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use penstock_border::guarded;
 use penstock_engine::plan::stages::{Origin, Spread, Stages};
 use penstock_engine::plan::{Outputs as Inner, Step};
 use penstock_engine::{Part, PartOptions, Standing, StandingError};
@@ -35,6 +36,7 @@ pub struct Outputs {
     pub(crate) inner: Inner,
 }
 
+#[guarded]
 #[pymethods]
 impl Outputs {
     #[new]
@@ -62,7 +64,7 @@ impl Outputs {
 
     /// Whether late rows go somewhere.
     #[getter]
-    fn has_late(&self) -> bool {
+    pub(crate) fn has_late(&self) -> bool {
         self.inner.graph().nodes().iter().any(|node| matches!(node.step(), Step::Late))
     }
 

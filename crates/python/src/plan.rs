@@ -4,6 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use penstock_border::guarded;
 use penstock_engine::Plan as Inner;
 use penstock_engine::options::choose;
 use penstock_engine::plan::{
@@ -51,6 +52,7 @@ pub struct Window {
     inner: WindowSpan,
 }
 
+#[guarded]
 #[pymethods]
 impl Window {
     #[staticmethod]
@@ -97,10 +99,11 @@ impl Plan {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Plan {
     #[staticmethod]
-    #[pyo3(signature = (schema, *, name, time, delay, arrival, watermark, idle_after))]
+    #[pyo3(signature = (schema, *, name, time, delay, arrival, watermark, idle_after, max_ahead))]
     #[allow(clippy::too_many_arguments, reason = "how a stream is declared, by keyword")]
     fn stream(
         py: Python<'_>,
@@ -111,6 +114,7 @@ impl Plan {
         arrival: Option<&str>,
         watermark: Option<&Bound<'_, PyAny>>,
         idle_after: Option<&Bound<'_, PyAny>>,
+        max_ahead: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         // A column, or a function with its name.
         let watermark = match watermark {
@@ -131,9 +135,15 @@ impl Plan {
             arrival: arrival.map_err(|error| plan_error(py, error))?,
             watermark: watermark.as_ref(),
             idle_after: idle_after.map(|after| span(py, after)).transpose()?,
+            max_ahead: max_ahead.map(|most| span(py, most)).transpose()?,
             is_end: false,
         };
         Self::wrap(py, Inner::declare(&schema.get().inner, options))
+    }
+
+    /// A declared stream, with a bound on how far ahead of the watermark a time may be.
+    fn with_max_ahead(&self, py: Python<'_>, max_ahead: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::wrap(py, self.inner.with_max_ahead(span(py, max_ahead)?))
     }
 
     #[staticmethod]

@@ -31,12 +31,14 @@ impl<T> Here<T> {
         self.process == process::id()
     }
 
+    /// The thing, in the process that made it.
+    pub(crate) fn here(&self) -> Option<&T> {
+        self.value.as_ref().filter(|_| self.is_here())
+    }
+
     /// The thing, or an error in any other process.
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&T> {
-        match &self.value {
-            Some(value) if self.is_here() => Ok(value),
-            _ => Err(other_process_error(py)),
-        }
+        self.here().ok_or_else(|| other_process_error(py))
     }
 }
 

@@ -7,12 +7,21 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use penstock_engine::{Feed, FeedEnd, OutsideError, Pushed, Query, RunError, SharedSource, feed};
+use arrow_schema::SchemaRef;
+use penstock_border::guarded;
+use penstock_engine::{Feed, FeedEnd, FeedHandle, OutsideError, Pushed, feed};
+use penstock_memory::BatchError;
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::arrow::one_batch;
-use crate::errors::{closed_error, consumed, ended_error, marking_error, run_error};
+use crate::errors::{
+    closed_error, consumed, ended_error, marking_error, pushes_to_itself, run_error, unfit_error,
+    waits_for_itself,
+};
 use crate::process::Here;
+use crate::query::Query;
+use crate::shared::SharedSource;
 use crate::wait::{GLANCE, timeout};
 
 /// How long a query that takes no more is waited for, to know why.
@@ -20,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Who takes the rows.
 pub(crate) enum Taker {
-    Query(Query),
-    Source(SharedSource),
+    Query(Py<Query>),
+    Source(Py<SharedSource>),
 }
 
 struct Slot {
@@ -30,6 +39,7 @@ struct Slot {
 }
 
 struct Inner {
+    handle: FeedHandle,
     slot: Mutex<Slot>,
     /// The feed is back, or will never be.
     returned: Condvar,
@@ -42,8 +52,11 @@ enum Tried {
     Taken,
     Full(RecordBatch),
     Ended,
+    Cut,
+    Itself,
     Closed,
     Failed(OutsideError),
+    Unfit(BatchError),
 }
 
 /// A source that is pushed to.
@@ -53,20 +66,41 @@ pub struct PushSource {
 }
 
 impl Taker {
-    /// Why nothing is taken any more.
-    fn reason(&self) -> (String, Option<std::sync::Arc<RunError>>) {
+    fn describe(&self) -> Option<String> {
+        Some(match self {
+            Self::Query(query) => format!("the query \"{}\"", query.get().running()?.name()),
+            Self::Source(source) => format!("the shared source \"{}\"", source.get().running()?.name()),
+        })
+    }
+
+    /// Whether this thread runs tasks of its engine.
+    fn is_run_here(&self) -> bool {
+        match self {
+            Self::Query(query) => query.get().running().is_some_and(|query| query.is_run_here()),
+            Self::Source(source) => source.get().running().is_some_and(|source| source.is_run_here()),
+        }
+    }
+
+    /// Waits until it has ended, and says that it has.
+    fn ended(&self) -> Option<String> {
         match self {
             Self::Query(query) => {
+                let query = query.get().running()?;
                 query.wait(PATIENCE);
-                (format!("the query \"{}\" has ended: it takes no more rows", query.name()), query.error())
             }
             Self::Source(source) => {
+                let source = source.get().running()?;
                 source.wait(PATIENCE);
-                (
-                    format!("the shared source \"{}\" has ended: it takes no more rows", source.name()),
-                    source.error(),
-                )
             }
+        }
+        Some(format!("{} has ended: it takes no more rows", self.describe()?))
+    }
+
+    /// What it has failed with, if it did.
+    fn cause(&self, py: Python<'_>) -> Option<PyErr> {
+        match self {
+            Self::Query(query) => query.get().cause(py),
+            Self::Source(source) => source.get().cause(py),
         }
     }
 }
@@ -104,6 +138,9 @@ impl Inner {
     }
 
     fn try_push(&self, batch: RecordBatch, slice: Duration) -> Tried {
+        if self.handle.is_asking_here() {
+            return Tried::Itself; // this thread may have the feed, further up
+        }
         let until = Instant::now() + slice;
         let mut feed = match self.take_feed(until) {
             Ok(feed) => feed,
@@ -116,7 +153,10 @@ impl Inner {
             Pushed::Taken => Tried::Taken,
             Pushed::Full(back) => Tried::Full(back),
             Pushed::Ended => Tried::Ended,
+            Pushed::Cut => Tried::Cut,
+            Pushed::Itself => Tried::Itself,
             Pushed::Failed(error) => Tried::Failed(error),
+            Pushed::Unfit(error) => Tried::Unfit(error),
         }
     }
 }
@@ -131,6 +171,16 @@ impl PushSource {
         })
     }
 
+    /// Says what columns batches must have from now on; `None` takes that back. Those that were pushed before are checked.
+    pub(crate) fn expect(&self, py: Python<'_>, schema: Option<&SchemaRef>) -> PyResult<()> {
+        let inner = self.inner.get(py)?;
+        let expected = py.detach(|| match &*inner.end.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(end) => end.expect(schema),
+            None => Ok(()),
+        });
+        expected.map_err(|error| run_error(py, &error))
+    }
+
     /// Remembers who takes the rows.
     pub(crate) fn set_taker(&self, py: Python<'_>, taker: Taker) -> PyResult<()> {
         // It is set once: only one could take the end.
@@ -139,12 +189,14 @@ impl PushSource {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl PushSource {
     #[new]
     fn new(capacity: usize) -> Self {
         let (feed, end) = feed(capacity);
         let inner = Inner {
+            handle: feed.handle(),
             slot: Mutex::new(Slot { feed: Some(feed), is_closed: false }),
             returned: Condvar::new(),
             end: Mutex::new(Some(end)),
@@ -166,19 +218,40 @@ impl PushSource {
                 Tried::Taken => return Ok(true),
                 Tried::Closed => return Err(closed_error(py)),
                 Tried::Failed(error) => return Err(marking_error(py, &error)),
+                Tried::Unfit(error) => return Err(unfit_error(py, &error)),
                 Tried::Ended => {
-                    let reason = py.detach(|| inner.taker.get().map(Taker::reason));
-                    let (message, error) = reason
-                        .unwrap_or_else(|| ("the query has ended: it takes no more rows".to_owned(), None));
-                    let cause = error.filter(|error| !matches!(**error, RunError::Stopped));
-                    return Err(ended_error(py, message, cause.map(|error| run_error(py, &error))));
+                    let taker = inner.taker.get();
+                    let message = py.detach(|| taker.and_then(Taker::ended));
+                    let message =
+                        message.unwrap_or_else(|| "the query has ended: it takes no more rows".to_owned());
+                    return Err(ended_error(py, message, taker.and_then(|taker| taker.cause(py))));
                 }
+                Tried::Cut => {
+                    let what = inner.taker.get().and_then(Taker::describe);
+                    let what = what.unwrap_or_else(|| "the query".to_owned());
+                    let message = format!("{what} is coming to its end: it takes no more rows");
+                    return Err(ended_error(py, message, None));
+                }
+                Tried::Itself => return Err(pushes_to_itself(py)),
                 Tried::Full(back) => waiting = back,
+            }
+            // With only so many workers, room may never come while one of them waits for it.
+            if deadline.is_none() && inner.taker.get().is_some_and(Taker::is_run_here) {
+                return Err(waits_for_itself(py, true));
             }
             py.check_signals()?;
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(false);
             }
+        }
+    }
+
+    /// Shows the collector who takes the rows.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.inner.here().and_then(|inner| inner.taker.get()) {
+            Some(Taker::Query(query)) => visit.call(query),
+            Some(Taker::Source(source)) => visit.call(source),
+            None => Ok(()),
         }
     }
 

@@ -11,6 +11,16 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+/// How many of a unit make a second.
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
 /// Makes temporal objects. Values that Python's classes cannot hold stay whole numbers.
 struct Temporal<'py> {
     datetime: Bound<'py, PyModule>,
@@ -70,7 +80,8 @@ impl<'py> Temporal<'py> {
             let midnight = self.datetime.getattr("datetime")?.call1((1970, 1, 1))?;
             midnight.add(self.delta(value, unit)?)?.call_method0("time")
         };
-        if unit == TimeUnit::Nanosecond {
+        // Foreign data may hold times that are none: these come as the number that they are.
+        if unit == TimeUnit::Nanosecond || !(0..86_400 * per_second(unit)).contains(&value) {
             value.into_bound_py_any(py)
         } else {
             made().or_else(|_: PyErr| value.into_bound_py_any(py))

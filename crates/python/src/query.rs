@@ -1,23 +1,33 @@
 //! Queries at work.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use penstock_border::guarded;
+use penstock_engine::query::BlockedBy;
 use penstock_engine::results::Next;
-use penstock_engine::{Query as Running, Results, RunError, SharedSource, Status};
+use penstock_engine::{Query as Running, Results, RunError, Status};
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::arrow::one_batch;
 use crate::batch::Batch;
-use crate::errors::{invalid, run_error, start_error, waits_for_itself};
+use crate::errors::{
+    consumed, error_text, in_words, invalid, let_go, run_error, start_error, waits_for_itself,
+};
+use crate::function::PyFunction;
 use crate::metrics;
-use crate::output::Output;
+use crate::output::{Output, stream_capsule};
 use crate::process::Here;
+use crate::raised::Raised;
 use crate::schema::Schema;
+use crate::shared::SharedSource;
 use crate::sink::Callback;
 use crate::wait::{timeout, wait};
 
@@ -35,15 +45,26 @@ pub(crate) enum Destination {
 
 struct Inner {
     query: Running,
-    /// The shared sources that it reads.
-    sources: Vec<SharedSource>,
+    /// The shared sources that it reads. It keeps them, and with them what they have failed with.
+    sources: Vec<Py<SharedSource>>,
     /// Where each output goes.
     destinations: Vec<Destination>,
     /// The function that takes rows that operators had no answer for.
     letters: Option<Arc<Callback>>,
+    /// The functions that it calls with batches.
+    functions: Vec<Arc<PyFunction>>,
     outputs: PyOnceLock<Vec<Py<Output>>>,
-    /// Made once, so that whoever asks gets the same one.
-    error: PyOnceLock<Option<PyErr>>,
+    /// The exception that was made of its error, for as long as somebody has it: whoever asks meanwhile gets the same
+    /// one, and with it go the frames that it has passed.
+    made: Mutex<Option<Py<PyWeakrefReference>>>,
+}
+
+/// Why a query has failed.
+enum Failure {
+    /// With an exception of the user's own.
+    Raised(Raised),
+    /// By itself.
+    Made(Py<PyAny>),
 }
 
 /// A query at work, or one that has ended.
@@ -52,6 +73,10 @@ pub struct Query {
     inner: Here<Inner>,
     /// Whether somebody has been told why it failed.
     is_known: AtomicBool,
+    /// Whether somebody has been told of its late rows, or need not be.
+    is_late_known: AtomicBool,
+    /// Whether somebody has asked for all results of each output.
+    claimed: Vec<AtomicBool>,
 }
 
 impl Inner {
@@ -94,35 +119,91 @@ impl Inner {
     }
 
     /// Why it has failed, if it did.
-    fn failure(&self, py: Python<'_>) -> Option<PyErr> {
+    fn failure(&self, py: Python<'_>) -> Option<Failure> {
         if self.status() != Status::Failed {
             return None;
         }
-        let error = self.error.get_or_init(py, || match self.query.error() {
-            Some(error) => Some(self.raised(py, &error)),
-            None => self.callbacks().find_map(|callback| callback.failure(py)),
-        });
-        error.as_ref().map(|error| error.clone_ref(py))
+        match self.query.error() {
+            Some(error) => Some(match Raised::of(&error) {
+                Some(raised) => Failure::Raised(raised.clone()),
+                None => Failure::Made(self.made(py, &error)),
+            }),
+            None => self.callbacks().find_map(|callback| callback.failure()).map(Failure::Raised),
+        }
+    }
+
+    /// The exception that was made of its error, if somebody has it.
+    fn made_before(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.as_ref()?.bind(py).upgrade().map(Bound::unbind)
     }
 
     /// Its error as an exception. If its source is to blame, that one's error is the cause.
-    fn raised(&self, py: Python<'_>, error: &RunError) -> PyErr {
+    fn made(&self, py: Python<'_>, error: &RunError) -> Py<PyAny> {
+        if let Some(made) = self.made_before(py) {
+            return made;
+        }
         let raised = run_error(py, error);
         if matches!(error, RunError::SourceEnded) {
-            let failed = |source: &SharedSource| {
+            let cause = self.sources.iter().find_map(|source| {
+                let source = source.get().get(py).ok()?;
                 py.detach(|| source.wait(PATIENCE));
                 source.error().filter(|error| !matches!(**error, RunError::Stopped))
-            };
-            let cause = self.sources.iter().find_map(failed);
+            });
             raised.set_cause(py, cause.map(|error| run_error(py, &error)));
         }
-        raised
+        let value = raised.into_value(py).into_any();
+        let reference = PyWeakrefReference::new(value.bind(py)).map(Bound::unbind);
+        // Another thread may have been quicker. What is replaced is dropped behind the lock.
+        match self.made_before(py) {
+            Some(made) => made,
+            None => {
+                let old = match reference {
+                    Ok(new) => self.made.lock().unwrap_or_else(PoisonError::into_inner).replace(new),
+                    Err(_) => None,
+                };
+                drop(old);
+                value
+            }
+        }
+    }
+
+    /// The exceptions of the user's own that it has: each slot once.
+    fn raised(&self) -> Vec<Raised> {
+        let of_query = self.query.error().and_then(|error| Raised::of(&error).cloned());
+        let mut found: Vec<Raised> = of_query.into_iter().collect();
+        for raised in self.callbacks().filter_map(|callback| callback.failure()) {
+            if !found.iter().any(|one| one.is(&raised)) {
+                found.push(raised);
+            }
+        }
+        found
+    }
+
+    /// What it waits for, if it does, as people read it.
+    fn blocked_by(&self) -> Option<String> {
+        let sources = self.sources.iter().filter_map(|source| source.get().running());
+        let blocked = self.query.blocked_by(sources)?;
+        Some(match blocked {
+            BlockedBy::Output(output) => {
+                let taker = match self.destinations.get(output) {
+                    Some(Destination::Function(_)) => "sink",
+                    _ => "reader",
+                };
+                match self.query.outputs().nth(output) {
+                    Some((name, _)) if self.destinations.len() > 1 => format!("{taker} of \"{name}\""),
+                    _ => taker.to_owned(),
+                }
+            }
+            other => other.to_string(),
+        })
     }
 
     /// Refuses to wait on the thread that is waited for.
     fn check_thread(&self, py: Python<'_>) -> PyResult<()> {
-        if self.callbacks().any(|callback| callback.is_this_thread()) {
-            return Err(waits_for_itself(py));
+        let is_task = self.query.is_run_here();
+        if is_task || self.callbacks().any(|callback| callback.is_this_thread()) {
+            return Err(waits_for_itself(py, is_task));
         }
         Ok(())
     }
@@ -131,17 +212,30 @@ impl Inner {
 impl Query {
     pub(crate) fn new(
         query: Running,
-        sources: Vec<SharedSource>,
+        sources: Vec<Py<SharedSource>>,
         destinations: Vec<Destination>,
         letters: Option<Arc<Callback>>,
+        functions: Vec<Arc<PyFunction>>,
+        has_late: bool,
     ) -> Self {
-        let (outputs, error) = (PyOnceLock::new(), PyOnceLock::new());
-        let inner = Inner { query, sources, destinations, letters, outputs, error };
-        Self { inner: Here::new(inner), is_known: AtomicBool::new(false) }
+        let (outputs, made) = (PyOnceLock::new(), Mutex::new(None));
+        let claimed = destinations.iter().map(|_| AtomicBool::new(false)).collect();
+        let inner = Inner { query, sources, destinations, letters, functions, outputs, made };
+        Self {
+            inner: Here::new(inner),
+            is_known: AtomicBool::new(false),
+            is_late_known: AtomicBool::new(has_late),
+            claimed,
+        }
+    }
+
+    /// The query itself, in the process that it runs in.
+    pub(crate) fn running(&self) -> Option<&Running> {
+        self.inner.here().map(|inner| &inner.query)
     }
 
     /// Its error as one that the user gets to see.
-    fn told(&self, py: Python<'_>) -> PyResult<Option<PyErr>> {
+    fn told(&self, py: Python<'_>) -> PyResult<Option<Failure>> {
         let failure = self.inner.get(py)?.failure(py);
         if failure.is_some() {
             self.is_known.store(true, Ordering::Relaxed);
@@ -150,10 +244,87 @@ impl Query {
     }
 
     fn raise_failure(&self, py: Python<'_>) -> PyResult<()> {
-        self.told(py)?.map_or(Ok(()), Err)
+        match self.told(py)? {
+            None => Ok(()),
+            Some(Failure::Raised(raised)) => Err(raised.again(py).unwrap_or_else(|| let_go(py))),
+            Some(Failure::Made(value)) => {
+                // As if it had not been raised before: the frames of the last time are let go of.
+                value.bind(py).setattr("__traceback__", py.None())?;
+                Err(PyErr::from_value(value.into_bound(py)))
+            }
+        }
+    }
+
+    /// Why it has failed, for somebody who has another error because of that.
+    pub(crate) fn cause(&self, py: Python<'_>) -> Option<PyErr> {
+        let value = match self.inner.here()?.failure(py)? {
+            Failure::Raised(raised) => raised.value(py)?.into_any(),
+            Failure::Made(value) => value.into_bound(py),
+        };
+        Some(PyErr::from_value(value))
+    }
+
+    /// The next batch, however long that takes; `None` at the end.
+    fn next_of(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
+        let inner = self.inner.get(py)?;
+        let results = inner.results(py, output)?;
+        if inner.query.is_run_here() && !py.detach(|| results.wait(Duration::ZERO)) {
+            return Err(waits_for_itself(py, true));
+        }
+        loop {
+            wait(py, None, |timeout| results.wait(timeout))?;
+            match py.detach(|| results.take()) {
+                Next::Batch(batch) => return Ok(Some(batch)),
+                Next::Nothing => {} // another reader was quicker
+                Next::Ended => {
+                    // A function that takes dead letters, or another output, may still fail.
+                    if inner.check_thread(py).is_ok() {
+                        wait(py, None, |timeout| inner.has_ended(timeout))?;
+                    }
+                    return self.raise_failure(py).map(|()| None);
+                }
+            }
+        }
+    }
+
+    /// The next batch for a reader that takes the end for the end of all rows: a query that was stopped has none.
+    fn next_to_the_end(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
+        let next = self.next_of(py, output)?;
+        let inner = self.inner.get(py)?;
+        if next.is_none() && inner.status() == Status::Stopped {
+            return Err(run_error(py, &RunError::Stopped));
+        }
+        Ok(next)
     }
 }
 
+/// The results of an output as an Arrow stream reads them, on any thread.
+struct Streamed {
+    query: Py<Query>,
+    /// Keeps the engine.
+    _owner: Py<PyAny>,
+    output: usize,
+    is_over: bool,
+}
+
+impl Iterator for Streamed {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        // The reader may hold the interpreter, and the query may need it: it is released while this waits.
+        let next = Python::try_attach(|py| {
+            self.query.get().next_to_the_end(py, self.output).map_err(|error| in_words(py, error))
+        });
+        let next = next.unwrap_or_else(|| Err("the interpreter has ended".into()));
+        self.is_over = !matches!(next, Ok(Some(_)));
+        next.map_err(ArrowError::ExternalError).transpose()
+    }
+}
+
+#[guarded]
 #[pymethods]
 impl Query {
     #[getter]
@@ -180,7 +351,32 @@ impl Query {
 
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        Ok(self.told(py)?.map(|error| error.into_value(py).into_any()))
+        Ok(match self.told(py)? {
+            None => None,
+            Some(Failure::Made(value)) => Some(value),
+            Some(Failure::Raised(raised)) => Some(match raised.value(py) {
+                Some(value) => value.into_any().unbind(),
+                None => let_go(py).into_value(py).into_any(),
+            }),
+        })
+    }
+
+    /// Shows the collector the exceptions that it has, its sources, which have some as well, and the functions that take
+    /// its results, which may refer to the engine.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Some(inner) = self.inner.here() else { return Ok(()) };
+        inner.sources.iter().try_for_each(|source| visit.call(source))?;
+        inner.callbacks().try_for_each(|callback| callback.visit(&visit))?;
+        inner.functions.iter().try_for_each(|function| function.slot().visit(&visit))?;
+        inner.raised().iter().try_for_each(|raised| raised.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        if let Some(inner) = self.inner.here() {
+            inner.raised().iter().for_each(Raised::clear);
+            inner.callbacks().for_each(|callback| callback.let_go());
+            inner.functions.iter().for_each(|function| function.slot().let_go());
+        }
     }
 
     /// Whether it has failed, and nobody has been told why.
@@ -190,7 +386,34 @@ impl Query {
         Ok(inner.status() == Status::Failed && !self.is_known.load(Ordering::Relaxed))
     }
 
-    /// Ends it, and waits for that; a sink that calls this is not waited for.
+    /// Its error as text, for a table: nobody has been told for that.
+    #[getter]
+    fn error_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.inner.get(py)?;
+        self.cause(py).map(|failure| error_text(py, &failure)).transpose()
+    }
+
+    /// Whether rows were late, and nobody has been told.
+    #[getter]
+    fn has_late_unseen(&self, py: Python<'_>) -> PyResult<bool> {
+        let inner = self.inner.get(py)?;
+        Ok(!self.is_late_known.load(Ordering::Relaxed)
+            && py.detach(|| matches!(inner.status(), Status::Finished | Status::Stopped))
+            && inner.query.late_rows() > 0)
+    }
+
+    /// Late rows, the rows that they are of, and the largest distance as text: once, when it has ended without failing.
+    fn take_late(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, String)>> {
+        if !self.has_late_unseen(py)? || self.is_late_known.swap(true, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let metrics = self.inner.get(py)?.query.metrics();
+        let late = metrics.rows.late + metrics.rows.late_results;
+        Ok(Some((late, metrics.rows.rows_in, metrics.late_by_text().unwrap_or_default())))
+    }
+
+    /// Ends it, and waits for that; a sink that calls this is not waited for, nor is a function of a pipeline of its
+    /// engine.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.inner.get(py)?;
         py.detach(|| inner.query.stop());
@@ -208,6 +431,27 @@ impl Query {
         py.detach(|| inner.query.drain());
         wait(py, None, |timeout| inner.has_ended(timeout))?;
         self.raise_failure(py)
+    }
+
+    /// Rows that are lost if it is stopped now, besides what its operators hold.
+    #[getter]
+    fn waiting_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        let inner = self.inner.get(py)?;
+        let for_function = |output: usize| match inner.destinations[output] {
+            Destination::Function(_) => inner.query.results_of(output).map_or(0, Results::rows),
+            _ => 0,
+        };
+        Ok(py.detach(|| {
+            let results: u64 = (0..inner.destinations.len()).map(for_function).sum();
+            inner.query.waiting_rows() + results + inner.query.letters().map_or(0, Results::rows)
+        }))
+    }
+
+    /// Waits until it has ended, and says nothing of how.
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.inner.get(py)?;
+        inner.check_thread(py)?;
+        wait(py, None, |timeout| inner.has_ended(timeout)).map(|_| ())
     }
 
     #[pyo3(name = "wait", signature = (timeout=None))]
@@ -231,8 +475,11 @@ impl Query {
 
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = self.inner.get(py)?;
-        let found = py.detach(|| inner.query.metrics());
-        metrics::query(py, &found)
+        let (mut found, blocked_by) = py.detach(|| (inner.query.metrics(), inner.blocked_by()));
+        // It runs for as long as a function that takes its results does.
+        let of_functions = inner.callbacks().map(|callback| callback.seconds());
+        found.seconds = of_functions.fold(found.seconds, f64::max);
+        metrics::query(py, &found, blocked_by)
     }
 
     /// Everything that an output gave, when the query has ended.
@@ -255,6 +502,13 @@ impl Query {
         Ok(outputs[output].clone_ref(py))
     }
 
+    /// Whether the results of each output are kept for `result`.
+    #[getter]
+    fn is_collected(&self, py: Python<'_>) -> PyResult<Vec<bool>> {
+        let destinations = &self.inner.get(py)?.destinations;
+        Ok(destinations.iter().map(|to| matches!(to, Destination::Collected)).collect())
+    }
+
     /// Refuses to give results that go elsewhere.
     fn check_results(&self, py: Python<'_>, output: usize) -> PyResult<()> {
         self.inner.get(py)?.results(py, output).map(|_| ())
@@ -262,33 +516,55 @@ impl Query {
 
     /// The next batch, however long that takes; at the end, StopIteration or the error.
     fn next_batch(&self, py: Python<'_>, output: usize) -> PyResult<Batch> {
-        let results = self.inner.get(py)?.results(py, output)?;
-        loop {
-            wait(py, None, |timeout| results.wait(timeout))?;
-            match py.detach(|| results.take()) {
-                Next::Batch(batch) => return Ok(Batch::new(batch)),
-                Next::Nothing => {} // another reader was quicker
-                Next::Ended => {
-                    self.raise_failure(py)?;
-                    return Err(PyStopIteration::new_err(()));
-                }
-            }
+        let batch = self.next_of(py, output)?;
+        batch.map(Batch::new).ok_or_else(|| PyStopIteration::new_err(()))
+    }
+
+    /// Refuses a second reader that wants all results of an output.
+    fn claim(&self, py: Python<'_>, output: usize) -> PyResult<()> {
+        self.inner.get(py)?.results(py, output)?;
+        if self.claimed[output].swap(true, Ordering::Relaxed) {
+            return Err(consumed(
+                py,
+                "the results of this query were read before, and can be read only once; submit it with sink=\"collect\" to keep them",
+            ));
         }
+        Ok(())
+    }
+
+    /// The results as an Arrow stream, for one reader. The stream keeps `owner`, and with it the engine.
+    #[pyo3(signature = (output, owner, requested_schema=None))]
+    fn stream<'py>(
+        slf: &Bound<'py, Self>,
+        output: usize,
+        owner: Py<PyAny>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let py = slf.py();
+        let inner = slf.get().inner.get(py)?;
+        slf.get().claim(py, output)?;
+        let (_, schema) = inner.query.outputs().nth(output).expect("an output with results has a schema");
+        let batches = Streamed { query: slf.clone().unbind(), _owner: owner, output, is_over: false };
+        stream_capsule(py, schema, batches, requested_schema)
     }
 
     /// Whether there is a batch, or the end, before so many seconds are over. For threads that get no signals.
     fn ready(&self, py: Python<'_>, output: usize, seconds: f64) -> PyResult<bool> {
-        let results = self.inner.get(py)?.results(py, output)?;
+        let inner = self.inner.get(py)?;
+        let results = inner.results(py, output)?;
         let timeout = timeout(Some(seconds))?.unwrap_or_default();
-        Ok(py.detach(|| results.wait(timeout)))
+        let waits = inner.check_thread(py).is_ok();
+        Ok(py.detach(|| results.wait(timeout) && (!waits || !results.is_over() || inner.has_ended(timeout))))
     }
 
     /// The next batch, if there is one; at the end, StopAsyncIteration or the error.
     fn take_batch(&self, py: Python<'_>, output: usize) -> PyResult<Option<Batch>> {
-        let results = self.inner.get(py)?.results(py, output)?;
+        let inner = self.inner.get(py)?;
+        let results = inner.results(py, output)?;
         match py.detach(|| results.take()) {
             Next::Batch(batch) => Ok(Some(Batch::new(batch))),
             Next::Nothing => Ok(None),
+            Next::Ended if inner.check_thread(py).is_ok() && !inner.has_ended(Duration::ZERO) => Ok(None),
             Next::Ended => {
                 self.raise_failure(py)?;
                 Err(PyStopAsyncIteration::new_err(()))

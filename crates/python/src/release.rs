@@ -19,6 +19,7 @@ use arrow_array::{ArrayRef, RecordBatch, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 
+use crate::border::caught;
 use crate::process::PerProcess;
 
 /// How long the exit of the process waits for what is still to be released.
@@ -73,7 +74,8 @@ impl Releaser {
         loop {
             if let Some(batch) = waiting.batches.pop_front() {
                 drop(waiting);
-                drop(batch);
+                // A maker that panics must not end the thread: others wait for it.
+                let _ = caught(|| drop(batch));
                 waiting = self.locked();
                 continue;
             }

@@ -1,6 +1,7 @@
 //! Data in memory, to be replayed.
 
 use arrow_array::RecordBatch;
+use penstock_border::guarded;
 use penstock_engine::Replay as Inner;
 use pyo3::prelude::*;
 
@@ -12,6 +13,7 @@ pub struct Replay {
     pub(crate) inner: Inner,
 }
 
+#[guarded]
 #[pymethods]
 impl Replay {
     /// Reads all of the data now.

@@ -16,13 +16,15 @@ use penstock_engine::{
     Engine, EngineOptions, FEED_BATCHES, Feed, Input, Part, Pushed, Query, QueryOptions, Sink, feed,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyIterator;
 
 use crate::arrow::{Data, Reader, open, open_item};
 use crate::engine::{call_back, read_on_error};
-use crate::errors::{Raised, input_error, marking_error, run_error, start_error, thread_error};
+use crate::errors::{input_error, marking_error, run_error, start_error, thread_error, unfit_error};
 use crate::options::{Spreading, read_strategy};
 use crate::output::Output;
-use crate::source::{open_all, pull as pull_all};
+use crate::raised::Raised;
+use crate::source::{await_item, close, open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
 use crate::{foreign, threads};
 
@@ -40,8 +42,9 @@ fn push(py: Python<'_>, feed: &mut Feed, batch: RecordBatch) -> PyResult<Fed> {
     loop {
         match py.detach(|| feed.push(waiting, GLANCE)) {
             Pushed::Taken => return Ok(Fed::More),
-            Pushed::Ended => return Ok(Fed::Ended),
+            Pushed::Ended | Pushed::Cut | Pushed::Itself => return Ok(Fed::Ended),
             Pushed::Failed(error) => return Err(marking_error(py, &error)),
+            Pushed::Unfit(error) => return Err(unfit_error(py, &error)),
             Pushed::Full(back) => {
                 waiting = back;
                 py.check_signals()?;
@@ -65,8 +68,9 @@ fn pull(reader: Reader, mut feed: Feed, stop: &AtomicBool) -> Pulled {
             }
             match feed.push(waiting, GLANCE) {
                 Pushed::Taken => break,
-                Pushed::Ended => return (feed, Ok(Fed::Ended)),
+                Pushed::Ended | Pushed::Cut | Pushed::Itself => return (feed, Ok(Fed::Ended)),
                 Pushed::Failed(error) => return (feed, Err(ArrowError::ExternalError(error))),
+                Pushed::Unfit(error) => return (feed, Err(ArrowError::ExternalError(error.into()))),
                 Pushed::Full(back) => waiting = back,
             }
         }
@@ -129,15 +133,24 @@ fn feed_all(py: Python<'_>, feed: Feed, data: &Bound<'_, PyAny>) -> PyResult<()>
         return push_data(py, feed, data).map(|_| ());
     }
     let items = data.try_iter()?;
-    let mut feed = feed;
-    while let Some(item) = foreign::next(&items) {
+    let fed = feed_items(py, feed, &items);
+    close(&items);
+    fed
+}
+
+fn feed_items(py: Python<'_>, mut feed: Feed, items: &Bound<'_, PyIterator>) -> PyResult<()> {
+    loop {
+        let is_over = || py.check_signals().map(|()| feed.is_ended());
+        if !await_item(items, GLANCE, is_over)? {
+            return Ok(());
+        }
+        let Some(item) = foreign::next(items) else { return Ok(()) };
         py.check_signals()?;
         match push_data(py, feed, open_item(&item?)?)? {
             (_, Fed::Ended) => return Ok(()),
             (back, Fed::More) => feed = back,
         }
     }
-    Ok(())
 }
 
 fn answer(py: Python<'_>, query: &Query, started: Instant) -> PyResult<Vec<Output>> {
@@ -166,6 +179,7 @@ pub(crate) fn run(
         parallelism,
         strategy: read_strategy(py, strategy)?,
         part,
+        functions: &[],
     };
     let started = Instant::now();
     let (mut inputs, mut feeds) = (Vec::new(), Vec::new());
@@ -183,7 +197,7 @@ pub(crate) fn run(
         let answer = answer(py, &query, started)?;
         if let Some(letters) = letters {
             wait(py, None, |timeout| letters.wait(timeout))?;
-            if let Some(error) = letters.failure(py) {
+            if let Some(error) = letters.failure().and_then(|raised| raised.again(py)) {
                 return Err(error);
             }
         }

@@ -4,15 +4,18 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
-use penstock_types::{COMMON_TYPES, PlanError, TypeName, closest, describe_field, parse_type};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use penstock_border::guarded;
+use penstock_types::{PlanError, TypeName, describe_field, parse_type, suggest_type};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyMapping};
-use pyo3_arrow::PySchema;
+use pyo3::types::PyCapsule;
 use pyo3_arrow::ffi::to_schema_pycapsule;
+use pyo3_arrow::{PyDataType, PySchema};
 
+use crate::arrow::imported;
 use crate::errors::plan_error;
+use crate::foreign;
 
 /// Names and types of columns.
 #[pyclass(frozen, module = "penstock._penstock")]
@@ -20,44 +23,53 @@ pub struct Schema {
     pub(crate) inner: SchemaRef,
 }
 
-fn from_mapping(py: Python<'_>, mapping: &Bound<'_, PyMapping>) -> PyResult<ArrowSchema> {
-    let mut fields = Vec::new();
-    for item in mapping.items()?.iter() {
-        let (name, type_name): (String, String) = item.extract().map_err(|_| {
-            PyTypeError::new_err(
-                "a schema given as a mapping takes column names to type names, such as {\"x\": \"int64\"}",
-            )
-        })?;
-        let data_type = parse_type(&type_name).ok_or_else(|| {
-            let hint = closest(&type_name, COMMON_TYPES).map_or_else(
-                || format!("; some types are: {}", COMMON_TYPES.join(", ")),
-                |near| format!(" (did you mean \"{near}\"?)"),
-            );
-            plan_error(
-                py,
-                PlanError::Invalid(format!("column \"{name}\": there is no type \"{type_name}\"{hint}")),
-            )
-        })?;
-        fields.push(Field::new(name, data_type, true));
+/// A type: by its name, or as an Arrow type of any library.
+fn read_type(py: Python<'_>, column: &str, given: &Bound<'_, PyAny>) -> PyResult<DataType> {
+    if let Ok(name) = given.extract::<String>() {
+        return parse_type(&name).ok_or_else(|| {
+            let hint = suggest_type(&name);
+            let message = format!("column \"{column}\": there is no type \"{name}\"{hint}");
+            plan_error(py, PlanError::Invalid(message))
+        });
     }
-    Ok(ArrowSchema::new(fields))
+    if !given.hasattr("__arrow_c_schema__")? {
+        return Err(PyTypeError::new_err(format!(
+            "column \"{column}\" has a type name such as \"int64\", or an Arrow type, not {}",
+            given.get_type().name()?
+        )));
+    }
+    let capsule = foreign::call(&given.getattr("__arrow_c_schema__")?)?;
+    let capsule = capsule.cast::<PyCapsule>()?;
+    Ok(imported(py, || PyDataType::from_arrow_pycapsule(capsule))?.into_inner())
 }
 
+impl Schema {
+    /// All columns, one a line.
+    fn text(&self) -> String {
+        self.inner.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[guarded]
 #[pymethods]
 impl Schema {
+    /// Any Arrow schema.
     #[new]
     fn new(py: Python<'_>, schema: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if schema.hasattr("__arrow_c_schema__")? {
-            let inner = schema.extract::<PySchema>()?.into_inner();
-            return Ok(Self { inner });
-        }
-        match schema.cast::<PyMapping>() {
-            Ok(mapping) => Ok(Self { inner: Arc::new(from_mapping(py, mapping)?) }),
-            Err(_) => Err(PyTypeError::new_err(format!(
-                "a schema is a pyarrow.Schema, anything else with __arrow_c_schema__, or a mapping of column names to type names; this is {}",
-                schema.get_type().name()?
-            ))),
-        }
+        let capsule = foreign::call(&schema.getattr("__arrow_c_schema__")?)?;
+        let capsule = capsule.cast::<PyCapsule>()?;
+        let read = imported(py, || PySchema::from_arrow_pycapsule(capsule))?;
+        Ok(Self { inner: read.into_inner() })
+    }
+
+    /// Columns with their types, by name or as Arrow types, and whether they may hold nulls.
+    #[staticmethod]
+    fn of_fields(py: Python<'_>, fields: Vec<(String, Bound<'_, PyAny>, bool)>) -> PyResult<Self> {
+        let fields = fields
+            .iter()
+            .map(|(name, given, nullable)| Ok(Field::new(name, read_type(py, name, given)?, *nullable)));
+        let fields = fields.collect::<PyResult<Vec<_>>>()?;
+        Ok(Self { inner: Arc::new(ArrowSchema::new(fields)) })
     }
 
     #[getter]
@@ -89,11 +101,11 @@ impl Schema {
 
     fn __hash__(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        self.__repr__().hash(&mut hasher);
+        self.text().hash(&mut hasher);
         hasher.finish()
     }
 
     fn __repr__(&self) -> String {
-        self.inner.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join("\n")
+        self.text()
     }
 }

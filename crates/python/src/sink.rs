@@ -2,6 +2,7 @@
 //!
 //! K1. The thread reads the results of its query like anybody else. A query has ended for its user when the thread has,
 //!     too: behind the last batch, or soon after the query was stopped or failed.
+//! K2. The function is held in a [`Slot`], which the query shows to the collector.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,9 +13,12 @@ use arrow_array::RecordBatch;
 use penstock_engine::results::Next;
 use penstock_engine::{Query, Results, RunError, Status};
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::batch::Batch;
-use crate::errors::Raised;
+use crate::border::caught_as_raised;
+use crate::raised::Raised;
+use crate::slot::Slot;
 use crate::{foreign, threads};
 
 /// How long the thread waits before it looks around. The end of the query wakes it anyway.
@@ -22,13 +26,16 @@ const SLICE: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 struct Outcome {
-    has_ended: bool,
-    failure: Option<PyErr>,
+    /// How long it took, once it has ended.
+    seconds: Option<f64>,
+    failure: Option<Raised>,
 }
 
 /// A function at work.
-#[derive(Default)]
 pub(crate) struct Callback {
+    /// The function, until the thread has ended or the collector has taken it (K2).
+    function: Slot,
+    started: Instant,
     outcome: Mutex<Outcome>,
     changed: Condvar,
     thread: OnceLock<ThreadId>,
@@ -41,18 +48,18 @@ struct Ending(Arc<Callback>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.locked().has_ended = true;
+        let seconds = self.0.started.elapsed().as_secs_f64();
+        self.0.locked().seconds = Some(seconds);
         self.0.changed.notify_all();
     }
 }
 
-fn call(function: &Py<PyAny>, batch: RecordBatch) -> Result<(), PyErr> {
-    let called = Python::try_attach(|py| {
-        let batch = Bound::new(py, Batch::new(batch))?;
-        foreign::call_with(function.bind(py), &batch).map(|_| ())
-    });
-    // Without an interpreter there is nobody left to call.
-    called.unwrap_or(Ok(()))
+/// What became of a call.
+enum Called {
+    Well,
+    Raised(Raised),
+    /// There is nobody to call any more.
+    Gone,
 }
 
 impl Callback {
@@ -62,18 +69,50 @@ impl Callback {
 
     /// Calls the function with each batch, until there are no more.
     pub(crate) fn start(function: Py<PyAny>, query: Query, results: Results) -> std::io::Result<Arc<Self>> {
-        let callback = Arc::new(Self::default());
+        let callback = Arc::new(Self {
+            function: Slot::new(function),
+            started: Instant::now(),
+            outcome: Mutex::default(),
+            changed: Condvar::new(),
+            thread: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
+        });
         let ending = Ending(Arc::clone(&callback));
         threads::start("penstock-sink", move || {
             let ending = ending;
             let _ = ending.0.thread.set(thread::current().id());
-            ending.0.work(&function, &query, &results);
-            Python::try_attach(|_| drop(function));
+            let worked = caught_as_raised(|| ending.0.work(&query, &results));
+            if let Err(Some(raised)) = worked {
+                ending.0.fail(&query, raised);
+            }
+            Python::try_attach(|_| ending.0.let_go());
         })?;
         Ok(callback)
     }
 
-    fn work(&self, function: &Py<PyAny>, query: &Query, results: &Results) {
+    /// Shows the function to the collector.
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.function.visit(visit)
+    }
+
+    /// Lets go of the function: there is no further call.
+    pub(crate) fn let_go(&self) {
+        self.function.let_go();
+    }
+
+    fn call(&self, batch: RecordBatch) -> Called {
+        let called = Python::try_attach(|py| {
+            let Some(function) = self.function.get(py) else { return Called::Gone };
+            let batch = Bound::new(py, Batch::new(batch));
+            match batch.and_then(|batch| foreign::call_with(&function, &batch)) {
+                Ok(_) => Called::Well,
+                Err(error) => Called::Raised(Raised::new(py, error)),
+            }
+        });
+        called.unwrap_or(Called::Gone)
+    }
+
+    fn work(&self, query: &Query, results: &Results) {
         loop {
             results.wait(SLICE);
             let is_over = matches!(query.status(), Status::Stopped | Status::Failed);
@@ -85,13 +124,18 @@ impl Callback {
                 Next::Nothing => continue,
                 Next::Ended => return,
             };
-            if let Err(error) = call(function, batch) {
-                let ours = Python::try_attach(|py| error.clone_ref(py));
-                query.fail(RunError::Outside { what: "sink", error: Box::new(Raised(error)) });
-                self.locked().failure = ours;
-                return;
+            match self.call(batch) {
+                Called::Well => {}
+                Called::Raised(raised) => return self.fail(query, raised),
+                Called::Gone => return query.stop(),
             }
         }
+    }
+
+    /// Ends the query with what the function has raised.
+    fn fail(&self, query: &Query, raised: Raised) {
+        query.fail(RunError::Outside { what: "sink", error: Box::new(raised.clone()) });
+        self.locked().failure = Some(raised);
     }
 
     /// Makes it end, behind the call that it is in.
@@ -105,12 +149,18 @@ impl Callback {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.locked().has_ended
+        self.locked().seconds.is_some()
+    }
+
+    /// How long it has been at work, or was.
+    pub(crate) fn seconds(&self) -> f64 {
+        let ended = self.locked().seconds;
+        ended.unwrap_or_else(|| self.started.elapsed().as_secs_f64())
     }
 
     /// What the function has raised, if it did.
-    pub(crate) fn failure(&self, py: Python<'_>) -> Option<PyErr> {
-        self.locked().failure.as_ref().map(|error| error.clone_ref(py))
+    pub(crate) fn failure(&self) -> Option<Raised> {
+        self.locked().failure.clone()
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -121,7 +171,7 @@ impl Callback {
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let mut outcome = self.locked();
-        while !outcome.has_ended {
+        while outcome.seconds.is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;

@@ -1,14 +1,18 @@
 //! Python data that a query pulls: an Arrow object or an iterable of them, read on a thread of its own.
+//!
+//! An iterable may have two methods besides. `ready(seconds)` waits for the next item, so that whoever reads it is not
+//! stuck in it when the query has ended; `close()` says that nobody reads on.
 
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use penstock_engine::{Feed, OutsideError, Pushed};
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyFloat, PyIterator};
 
 use crate::arrow::{Data, Reader, open, open_item};
-use crate::errors::Raised;
+use crate::border::caught_as_raised;
+use crate::raised::Raised;
 use crate::{foreign, threads};
 
 /// How long a push waits before it looks around. The end of the query wakes it anyway.
@@ -40,8 +44,9 @@ fn give(feed: &mut Feed, batch: RecordBatch) -> Result<Fed, OutsideError> {
     loop {
         match feed.push(waiting, SLICE) {
             Pushed::Taken => return Ok(Fed::More),
-            Pushed::Ended => return Ok(Fed::Ended),
+            Pushed::Ended | Pushed::Cut | Pushed::Itself => return Ok(Fed::Ended),
             Pushed::Failed(error) => return Err(error),
+            Pushed::Unfit(error) => return Err(error.into()),
             Pushed::Full(back) => waiting = back,
         }
     }
@@ -63,10 +68,36 @@ fn give_data(feed: &mut Feed, data: Data) -> Result<Fed, OutsideError> {
     }
 }
 
-fn give_items(py: Python<'_>, feed: &mut Feed, items: Py<PyIterator>) -> Result<(), OutsideError> {
-    let items = items.into_bound(py);
-    let raised = |error| Box::new(Raised(error)) as OutsideError;
-    while let Some(item) = foreign::next(&items) {
+/// Waits for the next item, or the end, of an iterable that can be waited for. False when `is_over` is true before that.
+pub(crate) fn await_item(
+    items: &Bound<'_, PyIterator>,
+    slice: Duration,
+    mut is_over: impl FnMut() -> PyResult<bool>,
+) -> PyResult<bool> {
+    let Ok(ready) = items.getattr("ready") else { return Ok(true) };
+    let seconds = PyFloat::new(items.py(), slice.as_secs_f64());
+    while !foreign::call_with(&ready, &seconds)?.is_truthy()? {
+        if is_over()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Tells an iterable that wants to know that nobody reads on.
+pub(crate) fn close(items: &Bound<'_, PyIterator>) {
+    if let Ok(close) = items.getattr("close")
+        && let Err(error) = foreign::call(&close)
+    {
+        error.write_unraisable(items.py(), Some(items));
+    }
+}
+
+fn give_each(py: Python<'_>, feed: &mut Feed, items: &Bound<'_, PyIterator>) -> Result<(), OutsideError> {
+    let raised = |error| Box::new(Raised::new(py, error)) as OutsideError;
+    while await_item(items, SLICE, || Ok(feed.is_ended())).map_err(raised)?
+        && let Some(item) = foreign::next(items)
+    {
         let data = item.and_then(|item| open_item(&item)).map_err(raised)?;
         if py.detach(|| give_data(feed, data))? == Fed::Ended {
             break;
@@ -75,16 +106,27 @@ fn give_items(py: Python<'_>, feed: &mut Feed, items: Py<PyIterator>) -> Result<
     Ok(())
 }
 
+fn give_items(py: Python<'_>, feed: &mut Feed, items: Py<PyIterator>) -> Result<(), OutsideError> {
+    let items = items.into_bound(py);
+    let given = give_each(py, feed, &items);
+    close(&items);
+    given
+}
+
 /// Reads the data into the feed, on a thread of its own, until it ends or nobody wants more.
 pub(crate) fn pull(data: Pulled, mut feed: Feed) -> std::io::Result<()> {
     threads::start("penstock-source", move || {
-        let given = match data {
+        let give = || match data {
             Pulled::Data(data) => give_data(&mut feed, data).map(|_| ()),
             // Without an interpreter there is nothing to read, and nobody to read it for.
             Pulled::Items(items) => {
                 Python::try_attach(|py| give_items(py, &mut feed, items)).unwrap_or(Ok(()))
             }
         };
+        // A feed that is only dropped has come to its end: a panic must not look like that.
+        let given = caught_as_raised(give).unwrap_or_else(|panic| {
+            Err(panic.map_or_else(|| "the interpreter has ended".into(), |raised| Box::new(raised) as _))
+        });
         if let Err(error) = given {
             feed.fail(error);
         }

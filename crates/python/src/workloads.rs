@@ -10,6 +10,7 @@ mod stream;
 mod tables;
 mod tenants;
 
+use penstock_border::guarded;
 use penstock_engine::options::choose;
 use penstock_types::PlanError;
 use penstock_workloads::{Rows, WorkloadError, row_range, ysb};
@@ -46,6 +47,7 @@ fn open(
 }
 
 /// Rows `start..start + rows` of a table; all from `start` on where `rows` is `None`.
+#[guarded]
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "what a table of a workload is defined by, mostly by keyword")]
 pub fn workload(
@@ -71,12 +73,14 @@ pub fn workload(
 }
 
 /// The columns of a table.
+#[guarded]
 #[pyfunction]
 pub fn workload_schema(name: &str, table: &str) -> PyResult<Schema> {
     Ok(Schema { inner: find(name, table).map_err(unknown)?.schema() })
 }
 
 /// How many rows a table has; `None` for one without end.
+#[guarded]
 #[pyfunction]
 pub fn workload_rows(
     py: Python<'_>,
@@ -89,6 +93,7 @@ pub fn workload_rows(
 }
 
 /// What may be chosen about a table beside the seed, with what is chosen otherwise.
+#[guarded]
 #[pyfunction]
 pub fn workload_options<'py>(py: Python<'py>, name: &str, table: &str) -> PyResult<Bound<'py, PyDict>> {
     let mut given = Given::new(name, 0, PyDict::new(py).as_mapping())?;
@@ -101,6 +106,7 @@ pub fn workload_options<'py>(py: Python<'py>, name: &str, table: &str) -> PyResu
 }
 
 /// Which ad belongs to which campaign, in numbers or in text.
+#[guarded]
 #[pyfunction]
 pub fn ysb_campaigns(seed: &Bound<'_, PyAny>, strings: bool) -> PyResult<BatchStream> {
     let seed = number("seed", seed)?;

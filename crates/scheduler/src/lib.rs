@@ -4,7 +4,8 @@
 //!
 //! - [`snapshot`]: what a policy sees
 //! - [`policy`]: from a snapshot to priorities and quanta
-//! - [`quantum`]: rows per run, and rows until a task goes back
+//! - [`quantum`]: rows per run, and how long until a task goes back
+//! - [`arrivals`]: when rows that wait arrived
 //! - [`profile`]: what an operator took in, gave out and cost
 //! - [`table`]: one row per task, for workers, the epoch thread and whoever wakes a task
 //! - [`worker`]: what a worker does all day
@@ -12,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrivals;
 pub mod policy;
 pub mod profile;
 pub mod quantum;
@@ -20,8 +22,9 @@ pub mod snapshot;
 pub mod table;
 pub mod worker;
 
+pub use arrivals::Arrivals;
 pub use policy::{Decision, Order, Policy, PolicyKind, is_worth_running};
 pub use profile::Profile;
 pub use quantum::{Quantum, rows_per_run};
 pub use rollup::Rollup;
-pub use snapshot::{QueryView, Snapshot, TaskView};
+pub use snapshot::{PartView, QueryView, Snapshot, TaskView};

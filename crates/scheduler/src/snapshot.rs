@@ -2,8 +2,9 @@
 //!
 //! The engine fills the same `Snapshot` epoch after epoch. Times are nanoseconds of one clock of the engine.
 //!
-//! S1. Within a query a task stands before those downstream of it. An index that points back, or nowhere, is as if
-//!     it were not there.
+//! S1. A task stands before those downstream of it: tasks are in the order in which rows pass them. An index that points
+//!     back, or nowhere, is refused: costs and ages that are handed on from task to task would be those of another epoch,
+//!     or none.
 
 use smallvec::SmallVec;
 
@@ -18,7 +19,9 @@ pub struct TaskView {
     pub downstream: SmallVec<[usize; 2]>,
     /// Whether its input comes from outside the engine.
     pub is_source: bool,
-    /// Rows that wait for it.
+    /// Where its input has rows for several tasks, each of which takes its own: which it is of them.
+    pub part: Option<PartView>,
+    /// Rows that wait for it, those that it has taken but not finished among them.
     pub pending_rows: u64,
     /// What else waits for it: signals, timers that are due, unfinished output.
     pub signals: u64,
@@ -43,6 +46,15 @@ impl TaskView {
     }
 }
 
+/// One of several tasks that read the same rows, each of which takes its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PartView {
+    /// Which of [`Snapshot::tasks`] is the first of them.
+    pub first: usize,
+    /// The part of the rows that it takes, from 0 to 1.
+    pub share: f64,
+}
+
 /// One query, with what its latency markers have told since it was submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryView {
@@ -59,8 +71,6 @@ pub struct QueryView {
 pub struct Snapshot {
     /// The instant.
     pub now_ns: u64,
-    /// When the next snapshot is due.
-    pub next_epoch_ns: u64,
     /// Every task, upstream ones first (S1).
     pub tasks: Vec<TaskView>,
     /// Every query.
@@ -68,10 +78,27 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The tasks that read what task `index` writes, with their indices; those that S1 rules out are left out.
+    /// The indices of the tasks that read what task `index` writes.
     pub fn downstream(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
-        let count = self.tasks.len();
-        self.tasks[index].downstream.iter().copied().filter(move |&down| down > index && down < count)
+        let readers = &self.tasks[index].downstream;
+        debug_assert!(readers.iter().all(|&down| self.is_behind(down, index)), "S1: {index} to {readers:?}");
+        readers.iter().copied()
+    }
+
+    fn is_behind(&self, down: usize, index: usize) -> bool {
+        down > index && down < self.tasks.len()
+    }
+
+    /// Makes sure of S1, for whoever has put new tasks in.
+    ///
+    /// # Panics
+    /// When a task comes before one that it reads from, or there is no such task.
+    pub fn check_order(&self) {
+        for (index, task) in self.tasks.iter().enumerate() {
+            for &down in &task.downstream {
+                assert!(self.is_behind(down, index), "S1: task {index} is read by {down}");
+            }
+        }
     }
 }
 
@@ -79,13 +106,35 @@ impl Snapshot {
 mod tests {
     use super::*;
 
+    fn snapshot(tasks: &[&[usize]]) -> Snapshot {
+        let view = |&downstream: &&[usize]| TaskView { downstream: downstream.into(), ..TaskView::default() };
+        Snapshot { tasks: tasks.iter().map(view).collect(), ..Snapshot::default() }
+    }
+
     #[test]
-    fn downstream_is_behind_or_not_there() {
-        let tasks = [vec![1, 2, 3, usize::MAX], vec![0, 1, 2], vec![]];
-        let view =
-            |downstream| TaskView { downstream: SmallVec::from_vec(downstream), ..TaskView::default() };
-        let snapshot = Snapshot { tasks: tasks.into_iter().map(view).collect(), ..Snapshot::default() };
+    fn readers_are_behind() {
+        let snapshot = snapshot(&[&[1, 2], &[2], &[]]);
+        snapshot.check_order();
         let downstream = |index| snapshot.downstream(index).collect::<Vec<_>>();
         assert_eq!((downstream(0), downstream(1), downstream(2)), (vec![1, 2], vec![2], vec![]));
+    }
+
+    #[test]
+    #[should_panic(expected = "S1: task 1 is read by 0")]
+    fn an_edge_that_points_back_is_refused() {
+        snapshot(&[&[], &[0]]).check_order();
+    }
+
+    #[test]
+    #[should_panic(expected = "S1: task 0 is read by 7")]
+    fn an_edge_that_points_nowhere_is_refused() {
+        snapshot(&[&[7]]).check_order();
+    }
+
+    #[test]
+    #[should_panic(expected = "S1")]
+    #[cfg(debug_assertions)]
+    fn nobody_is_told_of_an_edge_that_points_back() {
+        assert_eq!(snapshot(&[&[], &[0]]).downstream(1).count(), 0);
     }
 }

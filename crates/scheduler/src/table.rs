@@ -21,8 +21,13 @@ use crate::quantum::Quantum;
 
 /// Says how much waits for a task.
 pub trait Pending: Send + Sync {
-    /// What waits now. May read high for an instant, never low.
+    /// What waits now. May read high for an instant, never low: rows that the task has taken count until it is done with
+    /// them.
     fn work(&self) -> Work;
+
+    /// When the oldest of the rows arrived at the engine, or a time before that; None where nobody can tell now. Means
+    /// nothing when no rows wait.
+    fn arrived_ns(&self) -> Option<u64>;
 }
 
 /// A row of the table.
@@ -33,6 +38,8 @@ pub struct TaskRow {
     pub did: CachePadded<Did>,
     rolled: Rolled,
     pending: OnceLock<Box<dyn Pending>>,
+    /// Whether the task is gone: nothing waits for it any more.
+    is_gone: AtomicBool,
     /// Whether somebody wants the task to look at something that no counter tells: 1 or 0.
     called: Counter,
 }
@@ -40,11 +47,9 @@ pub struct TaskRow {
 #[derive(Default)]
 struct Decided {
     threshold_rows: AtomicU64,
-    once: AtomicBool,
-    /// Rows of a run; with a cost, at least so many.
+    /// How long it may run: 0 before the first decision.
     quantum_rows: AtomicU64,
-    /// Bits of the cost per row in nanoseconds; 0 when the rows alone count.
-    quantum_cost: AtomicU64,
+    quantum_ns: AtomicU64,
 }
 
 /// What a task did.
@@ -62,14 +67,18 @@ pub struct Did {
     pub blocked_ns: Counter,
     /// When it was run last.
     pub last_run_ns: Counter,
-    /// When the oldest of its pending input arrived.
-    pub arrived_ns: Counter,
     /// Whether it waits for room: 1 or 0.
     pub blocked: Counter,
+    /// What it waits for while it is blocked, as whoever runs it says: for people, not for policies.
+    pub blocked_on: Counter,
     /// Whether output of what it has consumed is still to leave it: 1 or 0.
     pub unfinished: Counter,
+    /// Rows that it has read and not handed out, of a sink.
+    pub held_rows: Counter,
     /// Whether it is being run: 1 or 0.
     pub running: Counter,
+    /// What it has run since the last plan. The epoch thread sets it back: one of the two may be lost.
+    spent_ns: Counter,
 }
 
 #[derive(Debug)]
@@ -95,8 +104,16 @@ impl TaskRow {
         assert!(self.pending.set(pending).is_ok(), "a task has one input");
     }
 
+    /// The task is gone. Whatever it was to read may go on without it.
+    pub fn leave(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
     /// What waits for the task now. A call, and output that has not left yet, count like a signal.
     pub fn work(&self) -> Work {
+        if self.is_gone.load(Ordering::Relaxed) {
+            return Work::default();
+        }
         let mut work = self.pending.get().map_or_else(Work::default, |pending| pending.work());
         work.signals += self.did.unfinished.get() + self.called.get();
         work
@@ -119,41 +136,51 @@ impl TaskRow {
         }
     }
 
-    /// Takes over what the policy has decided.
-    pub fn decide(&self, decision: &Decision) {
-        let (rows, cost) = match decision.quantum {
-            Quantum::Rows(rows) => (rows, 0.0),
-            Quantum::UntilEpoch { cost_ns, least_rows } => (least_rows, cost_ns),
-        };
-        self.decided.threshold_rows.store(decision.threshold_rows, Ordering::Relaxed);
-        self.decided.once.store(decision.once, Ordering::Relaxed);
-        self.decided.quantum_rows.store(rows, Ordering::Relaxed);
-        self.decided.quantum_cost.store(cost.to_bits(), Ordering::Relaxed);
+    /// When the oldest row that waits for the task arrived, where somebody can tell.
+    pub fn arrived_ns(&self) -> Option<u64> {
+        self.pending.get().and_then(|pending| pending.arrived_ns())
     }
 
-    /// The class of a task that has become ready.
+    /// Takes over what the policy has decided. The task may run anew.
+    pub fn decide(&self, decision: &Decision) {
+        self.decided.threshold_rows.store(decision.threshold_rows, Ordering::Relaxed);
+        self.decided.quantum_rows.store(decision.quantum.rows, Ordering::Relaxed);
+        self.decided.quantum_ns.store(decision.quantum.ns, Ordering::Relaxed);
+        self.did.spent_ns.set(0);
+    }
+
+    /// Notes a run that has ended, and whether it has used the quantum up.
+    pub fn spend(&self, busy_ns: u64, is_used_up: bool) {
+        if is_used_up {
+            self.did.spent_ns.set(u64::MAX);
+        } else {
+            self.did.spent_ns.set(self.did.spent_ns.get().saturating_add(busy_ns));
+        }
+    }
+
+    /// Whether it has run for a quantum since the last plan, in one run or several.
+    fn is_spent(&self) -> bool {
+        let quantum_ns = self.decided.quantum_ns.load(Ordering::Relaxed);
+        quantum_ns > 0 && self.did.spent_ns.get() >= quantum_ns
+    }
+
+    /// The class of a task that is ready. One that has had its quantum since the last plan stands behind those that have
+    /// not, whatever waits for it, unless somebody calls: plans may be late.
     pub fn class(&self) -> Class {
+        if self.called.get() > 0 {
+            return Class::Now;
+        }
         let work = self.work();
         let threshold = self.decided.threshold_rows.load(Ordering::Relaxed);
-        if is_worth_running(work.rows, work.signals, threshold) { Class::Now } else { Class::Spare }
+        let is_worth_it = !self.is_spent() && is_worth_running(work.rows, work.signals, threshold);
+        if is_worth_it { Class::Now } else { Class::Spare }
     }
 
-    /// The class of a task that was run and still has work. Signals count whatever the policy says.
-    pub fn class_after_run(&self) -> Class {
-        let yields = self.decided.once.load(Ordering::Relaxed) && self.work().signals == 0;
-        if yields { Class::Spare } else { self.class() }
-    }
-
-    /// Rows that a run may take now; `usual` before the first decision.
-    pub fn quantum(&self, now_ns: u64, next_epoch_ns: u64, usual: Quantum) -> u64 {
+    /// How long a run may be now; `usual` before the first decision.
+    pub fn quantum(&self, usual: Quantum) -> Quantum {
         let rows = self.decided.quantum_rows.load(Ordering::Relaxed);
-        let cost_ns = f64::from_bits(self.decided.quantum_cost.load(Ordering::Relaxed));
-        let decided = match (rows, cost_ns > 0.0) {
-            (0, _) => usual,
-            (rows, false) => Quantum::Rows(rows),
-            (least_rows, true) => Quantum::UntilEpoch { cost_ns, least_rows },
-        };
-        decided.rows(now_ns, next_epoch_ns)
+        let ns = self.decided.quantum_ns.load(Ordering::Relaxed);
+        if rows == 0 { usual } else { Quantum { rows, ns } }
     }
 
     /// Takes over what the roll-up has made of the counters.
@@ -183,4 +210,81 @@ impl TaskRow {
 fn known(bits: &AtomicU64) -> Option<f64> {
     let value = f64::from_bits(bits.load(Ordering::Relaxed));
     (!value.is_nan()).then_some(value)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::quantum::QUANTUM_NS;
+
+    struct Waits(Arc<Counter>, Arc<Counter>);
+
+    impl Pending for Waits {
+        fn work(&self) -> Work {
+            Work { rows: self.0.get(), signals: self.1.get() }
+        }
+
+        fn arrived_ns(&self) -> Option<u64> {
+            Some(7)
+        }
+    }
+
+    fn row() -> (TaskRow, Arc<Counter>, Arc<Counter>) {
+        let (row, rows, signals) = (TaskRow::default(), Arc::default(), Arc::default());
+        row.set_pending(Box::new(Waits(Arc::clone(&rows), Arc::clone(&signals))));
+        row.decide(&Decision {
+            priority: 1.0,
+            threshold_rows: 10,
+            is_eligible: true,
+            quantum: Quantum::of_rows(100),
+        });
+        (row, rows, signals)
+    }
+
+    #[test]
+    fn rows_are_worth_a_run_from_the_threshold_on_and_signals_always() {
+        let (row, rows, signals) = row();
+        rows.set(9);
+        assert_eq!(row.class(), Class::Spare);
+        rows.set(10);
+        assert_eq!((row.class(), row.arrived_ns()), (Class::Now, Some(7)));
+        rows.set(0);
+        signals.set(1);
+        assert_eq!(row.class(), Class::Now);
+    }
+
+    #[test]
+    fn who_has_had_a_quantum_stands_behind_until_the_next_plan() {
+        let (row, rows, signals) = row();
+        rows.set(1000);
+        signals.set(1);
+        row.spend(QUANTUM_NS / 2, false);
+        assert_eq!(row.class(), Class::Now);
+        row.spend(QUANTUM_NS / 2, false);
+        assert_eq!(row.class(), Class::Spare, "several short runs are a long one");
+        row.call();
+        assert_eq!(row.class(), Class::Now, "whoever is called looks");
+        row.answer();
+        row.decide(&Decision {
+            priority: 1.0,
+            threshold_rows: 10,
+            is_eligible: true,
+            quantum: Quantum::of_rows(100),
+        });
+        assert_eq!(row.class(), Class::Now);
+        row.spend(1, true);
+        assert_eq!(row.class(), Class::Spare);
+    }
+
+    #[test]
+    fn before_the_first_plan_a_task_has_the_usual_quantum() {
+        let usual = Quantum::of_rows(1);
+        let new = TaskRow::default();
+        new.spend(u64::MAX, true);
+        new.call();
+        assert_eq!((new.quantum(usual), new.class()), (usual, Class::Now));
+        assert_eq!(row().0.quantum(usual), Quantum::of_rows(100));
+    }
 }

@@ -50,7 +50,7 @@ pub fn work<T>(queue: &ScheduleQueue<T>, worker: usize, host: &mut impl Host<T>)
         let handed = host.run(task.id(), &mut task);
         next = host.next(&task);
         match handed {
-            Handed::Ready(class) => task.ready(class),
+            Handed::Ready(class) => task.ready(class, |task| host.class(task)),
             Handed::Idle => task.idle(|task| host.class(task)),
             Handed::Done => host.retired(task.retire()),
         }
@@ -77,7 +77,7 @@ mod tests {
             match *left {
                 0 => return Handed::Done,
                 // Woken while it runs, so that it cannot go idle.
-                1 => self.queue.wake(id, || unreachable!("it runs")),
+                1 => self.queue.wake(id, |_| unreachable!("it runs")),
                 13 => panic!("on purpose"),
                 _ => {}
             }
@@ -97,7 +97,7 @@ mod tests {
         fn before_park(&mut self) {
             self.sleeps += 1;
             match self.sleeps {
-                1 => self.queue.wake(2, || Class::Now),
+                1 => self.queue.wake(2, |_| Class::Now),
                 _ => self.queue.close(),
             }
         }
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn a_worker_runs_what_is_ready_until_the_end() {
         let queue = queue();
-        queue.wake(1, || Class::Now);
-        queue.wake(0, || Class::Now);
+        queue.wake(1, |_| Class::Now);
+        queue.wake(0, |_| Class::Now);
         let mut notes = Notes { queue: &queue, ran: Vec::new(), retired: Vec::new(), sleeps: 0 };
         work(&queue, 0, &mut notes);
         assert_eq!(notes.ran, [0, 0, 1, 0, 1, 2]);
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_task_outlives_a_worker_that_panics() {
         let queue = queue();
-        queue.wake(0, || Class::Now);
+        queue.wake(0, |_| Class::Now);
         *queue.pop().expect("it is ready") = 13;
         let mut notes = Notes { queue: &queue, ran: Vec::new(), retired: Vec::new(), sleeps: 0 };
         assert!(catch_unwind(AssertUnwindSafe(|| work(&queue, 0, &mut notes))).is_err());

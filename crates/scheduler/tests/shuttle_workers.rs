@@ -64,7 +64,7 @@ impl Edge {
 
     fn wake(queue: &Queue, end: &OnceLock<End>) {
         match end.get().expect("both ends are known before the first row") {
-            End::Task(task) => queue.wake(*task, random_class),
+            End::Task(task) => queue.wake(*task, |_| random_class()),
             End::Thread(gate) => gate.signal(),
         }
     }
@@ -290,7 +290,7 @@ fn call(queue: &Desks, calls: u64) {
     let task = queue.add(|_| desk).expect("the queue has room for every caller");
     for call in 1..=calls {
         posted.store(call, Ordering::Release);
-        queue.wake(task, random_class);
+        queue.wake(task, |_| random_class());
         while answered.load(Ordering::Acquire) < call {
             caller.wait(NEVER);
         }

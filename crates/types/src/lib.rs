@@ -20,4 +20,4 @@ pub use key_group::{KEY_GROUPS, KeyGroup, KeyGroups};
 pub use size::ByteSize;
 pub use suggest::closest;
 pub use tick::Tick;
-pub use type_name::{COMMON_TYPES, TypeName, describe_field, parse_type};
+pub use type_name::{COMMON_TYPES, TypeName, describe_field, parse_type, suggest_type};

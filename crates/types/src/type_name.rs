@@ -7,6 +7,8 @@ use std::fmt;
 
 use arrow_schema::{DataType, Field, TimeUnit};
 
+use crate::suggest::closest;
+
 /// Prints an Arrow type.
 pub struct TypeName<'a>(pub &'a DataType);
 
@@ -125,6 +127,49 @@ pub const COMMON_TYPES: [&str; 25] = [
     "time64[us]",
 ];
 
+/// What other systems call their types, and the type that is meant.
+const FOREIGN_NAMES: [(&str, &str); 29] = [
+    ("int", "int64"),
+    ("integer", "int64"),
+    ("long", "int64"),
+    ("bigint", "int64"),
+    ("i8", "int8"),
+    ("i16", "int16"),
+    ("i32", "int32"),
+    ("i64", "int64"),
+    ("u8", "uint8"),
+    ("u16", "uint16"),
+    ("u32", "uint32"),
+    ("u64", "uint64"),
+    ("uint", "uint64"),
+    ("f32", "float32"),
+    ("f64", "float64"),
+    ("real", "float32"),
+    ("number", "float64"),
+    ("numeric", "decimal128(10, 2)"),
+    ("decimal", "decimal128(10, 2)"),
+    ("text", "string"),
+    ("varchar", "string"),
+    ("object", "string"),
+    ("bytes", "binary"),
+    ("date", "date32"),
+    ("datetime", "timestamp[us]"),
+    ("timestamp", "timestamp[us]"),
+    ("time", "time64[us]"),
+    ("timedelta", "duration[us]"),
+    ("duration", "duration[us]"),
+];
+
+/// Says what `name`, which is no type, was probably meant to be: the end of an error message.
+pub fn suggest_type(name: &str) -> String {
+    let lower = name.trim().to_lowercase();
+    let foreign = FOREIGN_NAMES.iter().find(|(other, _)| *other == lower).map(|(_, ours)| *ours);
+    match foreign.or_else(|| closest(name, COMMON_TYPES)) {
+        Some(near) => format!(" (did you mean \"{near}\"?)"),
+        None => format!("; some types are: {}", COMMON_TYPES.join(", ")),
+    }
+}
+
 /// Reads a type name. `None` when no type has that name.
 pub fn parse_type(text: &str) -> Option<DataType> {
     let text = text.trim();
@@ -192,6 +237,18 @@ mod tests {
             let name = TypeName(&data_type).to_string();
             assert_eq!(parse_type(&name), Some(data_type), "{name}");
         }
+    }
+
+    #[test]
+    fn names_of_other_systems_lead_to_ours() {
+        for (name, ours) in FOREIGN_NAMES {
+            assert_eq!(parse_type(name), None, "{name} is a type, and needs no suggestion");
+            assert!(parse_type(ours).is_some(), "{ours}");
+            assert_eq!(suggest_type(name), format!(" (did you mean \"{ours}\"?)"));
+        }
+        assert_eq!(suggest_type("Int"), " (did you mean \"int64\"?)");
+        assert_eq!(suggest_type("in64"), " (did you mean \"int64\"?)");
+        assert!(suggest_type("").contains("some types are: bool"));
     }
 
     #[test]

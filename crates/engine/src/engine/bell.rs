@@ -1,9 +1,11 @@
 //! How a task is woken, whatever runs it.
 //!
-//! Edges, feeds and timers are made before the task that they wake is installed: until then its bell wakes nobody, and
-//! whoever installs a task rings it once afterwards.
+//! R1. A task has one bell from the moment that it is drafted, and everything that wakes it rings that one.
+//! R2. Edges, feeds and timers are made before the task that they wake is installed: until then its bell wakes nobody, and
+//!     whoever installs a task rings it once afterwards. Whoever finds nobody to wake looks again behind a fence, and
+//!     whoever installs a task has one between that and the ring: one of the two sees what the other did.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -49,12 +51,17 @@ impl Bell {
     /// From now on it wakes that task of the queue.
     pub(crate) fn connect(&self, queue: &Arc<TaskQueue>, task: TaskId) {
         let way = Way::Workers { queue: Arc::clone(queue), task };
-        assert!(self.way.set(way).is_ok(), "a task is installed once");
+        self.settle(way);
     }
 
     /// From now on it wakes the thread that waits here.
     pub(crate) fn connect_thread(&self) {
-        assert!(self.way.set(Way::Thread(Gate::new())).is_ok(), "a task is installed once");
+        self.settle(Way::Thread(Gate::new()));
+    }
+
+    fn settle(&self, way: Way) {
+        assert!(self.way.set(way).is_ok(), "a task is installed once");
+        fence(Ordering::SeqCst); // R2
     }
 
     /// Its place in the queue, if it has one.
@@ -69,8 +76,11 @@ impl Bell {
     /// count as blocked.
     pub(crate) fn ring(&self) {
         self.row.unblock();
-        match self.way.get() {
-            Some(Way::Workers { queue, task }) => queue.wake(*task, || self.row.class()),
+        match settled(&self.way) {
+            Some(Way::Workers { queue, task }) => {
+                // Idle or ready: it has had its turn of this epoch, perhaps.
+                queue.wake(*task, |_| self.row.class());
+            }
             Some(Way::Thread(gate)) => gate.signal(),
             None => {}
         }
@@ -110,5 +120,41 @@ impl Wake for Bell {
             }
         }
         self.ring();
+    }
+}
+
+/// What has been settled, as R2 says.
+fn settled<T>(cell: &OnceLock<T>) -> Option<&T> {
+    cell.get().or_else(|| {
+        fence(Ordering::SeqCst);
+        cell.get()
+    })
+}
+
+/// Wakes a task that is not drafted yet: whoever joins a shared source has to say whom to wake before it is known which
+/// task will read it. It passes on what it hears to the bell of that task, once it has one (R1, R2).
+#[derive(Default)]
+pub(crate) struct Relay(OnceLock<Arc<Bell>>);
+
+impl Relay {
+    /// From now on it wakes the task of that bell, which is not installed yet.
+    pub(crate) fn connect(&self, bell: &Arc<Bell>) {
+        assert!(self.0.set(Arc::clone(bell)).is_ok(), "a reader belongs to one task");
+        fence(Ordering::SeqCst); // R2
+    }
+
+    /// As [`Bell::call`].
+    pub(crate) fn call(&self) {
+        if let Some(bell) = settled(&self.0) {
+            bell.call();
+        }
+    }
+}
+
+impl Wake for Relay {
+    fn wake(&self) {
+        if let Some(bell) = settled(&self.0) {
+            bell.wake();
+        }
     }
 }

@@ -42,7 +42,9 @@ pub fn push(feed: &mut Feed, batch: RecordBatch) -> bool {
         match feed.push(waiting, GLANCE) {
             Pushed::Taken => return true,
             Pushed::Full(back) => waiting = back,
-            Pushed::Ended | Pushed::Failed(_) => return false,
+            Pushed::Ended | Pushed::Cut | Pushed::Itself | Pushed::Failed(_) | Pushed::Unfit(_) => {
+                return false;
+            }
         }
     }
 }

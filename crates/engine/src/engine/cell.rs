@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use penstock_queue::schedule::{Class, ScheduleQueue, TaskId};
+use penstock_scheduler::Quantum;
 
 use super::bell::Bell;
 use super::core::Core;
-use crate::clock::Timepiece;
-use crate::error::RunError;
+use crate::clock::{Until, now_ns};
+use crate::error::{RunError, panic_text};
 use crate::pipeline::{Body, Step};
 use crate::query::state::State;
 
@@ -24,8 +25,8 @@ pub(crate) struct TaskCell {
     query: Arc<State>,
     /// The bell of the task that reads what this one writes, if there is one such task.
     reader: Option<Arc<Bell>>,
-    /// When the timer that it has set rings.
-    timer_ns: Option<u64>,
+    /// When the timers that it has set ring.
+    timers: Until,
 }
 
 /// How a run ended.
@@ -39,12 +40,6 @@ pub(crate) enum Ran {
     Done,
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without words".to_owned())
-}
-
 impl TaskCell {
     pub(crate) fn new(
         name: String,
@@ -53,7 +48,7 @@ impl TaskCell {
         query: Arc<State>,
         reader: Option<Arc<Bell>>,
     ) -> Self {
-        Self { name, body: Some(body), bell, query, reader, timer_ns: None }
+        Self { name, body: Some(body), bell, query, reader, timers: Until::default() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -66,46 +61,49 @@ impl TaskCell {
         if reader.row.class() == Class::Now { reader.task() } else { None }
     }
 
-    /// Runs it for about so many rows, from `start_ns` on. When that ended, and how.
-    pub(crate) fn run(&mut self, quantum_rows: u64, start_ns: u64, core: &Core) -> (u64, Ran) {
+    /// Runs it for a quantum at most, from `start_ns` on. When that ended, and how.
+    pub(crate) fn run(&mut self, quantum: Quantum, start_ns: u64, core: &Core) -> (u64, Ran) {
         let did = &self.bell.row.did;
         did.running.set(1);
         self.bell.row.answer();
-        let ran = catch_unwind(AssertUnwindSafe(|| self.steps(quantum_rows, start_ns, core)));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.steps(quantum, start_ns, core)));
         let ran = ran.unwrap_or_else(|panic| {
             let text = panic_text(&*panic);
             self.query.fail(RunError::Panicked { operator: self.name.clone(), text });
             Ran::Done
         });
-        let end_ns = crate::clock::now_ns();
+        let end_ns = now_ns();
         self.note(start_ns, end_ns);
         (end_ns, ran)
     }
 
-    fn steps(&mut self, quantum_rows: u64, start_ns: u64, core: &Core) -> Ran {
+    fn steps(&mut self, quantum: Quantum, start_ns: u64, core: &Core) -> Ran {
         let Some(body) = &mut self.body else { return Ran::Done };
         if self.bell.take_trim() {
             body.trim();
         }
-        let now_ns = match &self.query.clock {
-            Timepiece::System => start_ns,
-            manual => manual.now_ns(),
-        };
-        if self.timer_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-            self.timer_ns = None;
-        }
-        let mut rows = 0;
-        while rows < quantum_rows {
+        self.timers.system_ns = self.timers.system_ns.filter(|&at_ns| at_ns > start_ns);
+        self.timers.clock_ns = self.timers.clock_ns.filter(|&at_ns| at_ns > self.query.clock.now_ns());
+        let (mut rows, mut elapsed_ns) = (0, 0);
+        while quantum.lasts(rows, elapsed_ns) {
             if self.query.is_stopping() {
                 return Ran::Done;
             }
             match body.step(&self.query) {
-                Ok(Step::Worked(done)) => rows += done as u64,
+                Ok(Step::Worked(done)) => {
+                    rows += done as u64;
+                    elapsed_ns = now_ns().saturating_sub(start_ns);
+                }
                 Ok(Step::Blocked | Step::Idle) => return Ran::Idle,
-                Ok(Step::Until(at_ns)) => {
-                    if self.timer_ns.is_none_or(|set| at_ns < set) {
-                        self.timer_ns = Some(at_ns);
+                Ok(Step::Until(until)) => {
+                    let (set, until) = (self.timers, until.on(&self.query.clock));
+                    let is_new = |at_ns: &u64, set: Option<u64>| set.is_none_or(|set| *at_ns < set);
+                    self.timers = set.or(until);
+                    if let Some(at_ns) = until.system_ns.filter(|at_ns| is_new(at_ns, set.system_ns)) {
                         core.set_timer(at_ns, &self.bell);
+                    }
+                    if let Some(at_ns) = until.clock_ns.filter(|at_ns| is_new(at_ns, set.clock_ns)) {
+                        core.set_clock_timer(at_ns, &self.bell);
                     }
                     return Ran::Idle;
                 }
@@ -131,17 +129,16 @@ impl TaskCell {
             did.rows_in.set(numbers.rows_in);
             did.rows_out.set(numbers.rows_out);
             did.blocked_ns.set(numbers.blocked_ns);
+            did.blocked_on.set(numbers.blocked_on as u64);
             did.blocked.set(u64::from(numbers.is_blocked));
+            did.held_rows.set(numbers.held_rows);
             did.unfinished.set(u64::from(numbers.is_unfinished));
-            if let Some(arrived_ns) = numbers.arrived_ns {
-                did.arrived_ns.set(arrived_ns);
-            }
         }
     }
 
-    /// When it wants to be woken, by its timer.
+    /// When it wants to be woken, by the time of the system.
     pub(crate) fn timer_ns(&self) -> Option<u64> {
-        self.timer_ns
+        self.timers.system_ns
     }
 
     /// Drops what it holds, and tells its query.
@@ -157,6 +154,7 @@ impl TaskCell {
                 let text = panic_text(&*panic);
                 self.query.fail(RunError::Panicked { operator: self.name.clone(), text });
             }
+            self.bell.row.leave();
             self.query.task_gone();
         }
     }

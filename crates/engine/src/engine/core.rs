@@ -1,7 +1,7 @@
 //! What the threads of an engine share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crossbeam_utils::CachePadded;
 use penstock_memory::Coordinator;
@@ -11,15 +11,17 @@ use penstock_scheduler::profile::Counter;
 use super::bell::Bell;
 use super::cell::TaskQueue;
 use super::epoch::Epoch;
+use super::planner::Planner;
 use super::roster::RosterCell;
 use super::timers::Timers;
 use crate::clock::Timepiece;
 use crate::options::{EngineOptions, Mode};
+use crate::pipeline::Interpreter;
 
 /// The most tasks of an engine.
 pub(crate) const MOST_TASKS: usize = 1 << 16;
-/// How long a task runs before any policy has looked at it: a millisecond, if a row costs as much as a cheap one does.
-pub(crate) const USUAL_QUANTUM: Quantum = Quantum::UntilEpoch { cost_ns: 20.0, least_rows: 1024 };
+/// How long a task runs before any policy has looked at it: as long as any.
+pub(crate) const USUAL_QUANTUM: Quantum = Quantum::of_rows(u64::MAX);
 
 /// What one worker did.
 #[derive(Debug, Default)]
@@ -40,25 +42,45 @@ pub(crate) struct Core {
     pub(crate) coordinator: Coordinator,
     pub(crate) workers: Vec<CachePadded<WorkerStats>>,
     pub(crate) epoch: Epoch,
+    /// For whoever plans, or rolls up.
+    pub(crate) planner: Mutex<Planner>,
     pub(crate) timers: Timers,
     pub(crate) roster: RosterCell,
+    /// The right of its tasks to call into the interpreter.
+    pub(crate) interpreter: Arc<Interpreter>,
+    /// Its number, unique in the process.
+    pub(crate) number: u64,
     /// CPU time of the threads that run tasks, and the time that they ran tasks by the clock, of the same intervals.
     pub(crate) cpu_ns: AtomicU64,
     pub(crate) busy_ns: AtomicU64,
     pub(crate) next_id: AtomicU64,
     pub(crate) stopped: AtomicBool,
     pub(crate) started_ns: u64,
+    /// Whether tasks that have gone idle are asked to give memory back: see [`asks_to_trim`].
+    pub(crate) trims: bool,
     /// Of threads mode: how many tasks have a thread.
     pub(crate) task_threads: AtomicU64,
 }
 
+/// Whether the roll-up is to ring tasks that have gone idle, so that they give memory back. It is, unless
+/// `PENSTOCK_TRIM=off` stands in the environment when the engine starts: such a ring also wakes whoever has missed a
+/// wake-up, so tests of wake-ups go without.
+pub(crate) fn asks_to_trim() -> bool {
+    std::env::var("PENSTOCK_TRIM").map_or(true, |value| value != "off")
+}
+
 impl Core {
-    /// Rings the bell at that time. A thread of its own looks at the time itself.
+    /// Rings the bell at that time of the system. A thread of its own looks at the time itself.
     pub(crate) fn set_timer(&self, at_ns: u64, bell: &Arc<Bell>) {
+        if self.options.mode == Mode::State && self.timers.set(at_ns, bell) {
+            self.epoch.wake_before(at_ns);
+        }
+    }
+
+    /// Rings the bell when the hands of the clock come to that time. Whoever moves them rings.
+    pub(crate) fn set_clock_timer(&self, at_ns: u64, bell: &Arc<Bell>) {
         if let Timepiece::Manual(clock) = &self.options.clock {
             clock.set_timer(at_ns, bell);
-        } else if self.options.mode == Mode::State && self.timers.set(at_ns, bell) {
-            self.epoch.wake_before(at_ns);
         }
     }
 

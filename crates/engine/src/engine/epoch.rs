@@ -5,9 +5,11 @@
 //!     then looks at when the thread will wake.
 //! E2. The thread dozes, without a tick, only while no task has been run for a while. Whoever starts to run tasks
 //!     nudges it.
+//! E3. Whoever plans holds the planner. A worker that comes upon a plan that is overdue, because this thread gets no
+//!     processor, makes it itself: how long tasks go unranked does not depend on when the system lets a thread run.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,8 +23,11 @@ use crate::options::Mode;
 
 /// Time between two plans. The paper finds no difference up to 5 ms, and latency is best with short epochs.
 const EPOCH_NS: u64 = 1_000_000;
-/// Planning takes one part in so many of the time of a core at most: with many tasks, epochs become longer.
+/// Planning takes one part in so many of the time of a core at most: with many tasks, epochs become longer. By CPU time:
+/// a plan that was held up by other threads has cost no more for that.
 const PLANNING_SHARE: u64 = 100;
+/// The longest time between two plans, whatever they cost: no longer than costs stay as they are.
+const LONGEST_EPOCH_NS: u64 = ROLL_NS;
 /// Time between two roll-ups.
 const ROLL_NS: u64 = 50_000_000;
 /// For so long after the last run the thread goes on ticking.
@@ -38,8 +43,8 @@ pub(crate) struct Epoch {
     closed: AtomicBool,
     dozing: AtomicBool,
     wakes_at_ns: AtomicU64,
-    /// When the next epoch begins.
-    pub(crate) next_ns: AtomicU64,
+    /// When the next plan is due.
+    next_ns: AtomicU64,
     pub(crate) epochs: Counter,
     pub(crate) planning_ns: Counter,
     pub(crate) rolling_ns: Counter,
@@ -74,8 +79,7 @@ pub(crate) fn start(core: &Arc<Core>) -> std::io::Result<JoinHandle<()>> {
 
 fn run(core: &Core) {
     let epoch = &core.epoch;
-    let mut planner = Planner::new(core.options.policy);
-    let (mut next_epoch_ns, mut next_roll_ns) = (0, 0);
+    let mut next_roll_ns = 0;
     let (mut runs, mut active_ns) = (u64::MAX, 0);
     let mut settled = false;
     while !epoch.closed.load(Ordering::Acquire) {
@@ -87,25 +91,54 @@ fn run(core: &Core) {
             (runs, active_ns, settled) = (core.runs(), now, false);
         }
         let active = schedules && (now < active_ns + LINGER_NS || core.queue.has_ready());
-        if active && now >= next_epoch_ns {
-            let took_ns = planner.plan(core, now, now + EPOCH_NS);
-            next_epoch_ns = now + EPOCH_NS.max(took_ns * PLANNING_SHARE);
-            epoch.next_ns.store(next_epoch_ns, Ordering::Relaxed);
+        if active && now >= epoch.next_ns.load(Ordering::Relaxed) {
+            plan(core, &mut locked(&core.planner), now);
         }
         if now >= next_roll_ns {
-            settled = !planner.roll(core, now);
+            settled = !locked(&core.planner).roll(core, now);
             next_roll_ns = now + ROLL_NS;
         }
         // Threads of tasks say that they have begun, but not that they are still at it.
         let mut until = now + if schedules { LONG_NS } else { LOOK_NS };
         if active {
-            until = until.min(next_epoch_ns);
+            until = until.min(epoch.next_ns.load(Ordering::Relaxed));
         }
         if !settled {
             until = until.min(next_roll_ns);
         }
         sleep(core, until, !active && settled);
     }
+    // What it remembers of queries goes with the thread.
+    *locked(&core.planner) = Planner::new(core.options.policy);
+}
+
+/// Plans, unless somebody has done so meanwhile.
+fn plan(core: &Core, planner: &mut Planner, now: u64) {
+    let next_ns = &core.epoch.next_ns;
+    if now >= next_ns.load(Ordering::Relaxed) {
+        next_ns.store(now + epoch_ns(planner.plan(core, now)), Ordering::Relaxed);
+    }
+}
+
+/// Plans if that is overdue, and nobody is at it (E3): for a worker, between two tasks.
+pub(crate) fn plan_if_late(core: &Core, now: u64) {
+    if now < core.epoch.next_ns.load(Ordering::Relaxed).saturating_add(EPOCH_NS) {
+        return;
+    }
+    match core.planner.try_lock() {
+        Ok(mut planner) => plan(core, &mut planner, now),
+        Err(TryLockError::Poisoned(planner)) => plan(core, &mut planner.into_inner(), now),
+        Err(TryLockError::WouldBlock) => {}
+    }
+}
+
+fn locked(planner: &Mutex<Planner>) -> MutexGuard<'_, Planner> {
+    planner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The time until the next plan, after one that took so much of a core.
+fn epoch_ns(cpu_ns: u64) -> u64 {
+    cpu_ns.saturating_mul(PLANNING_SHARE).clamp(EPOCH_NS, LONGEST_EPOCH_NS)
 }
 
 fn sleep(core: &Core, mut until_ns: u64, doze: bool) {
@@ -128,4 +161,17 @@ fn sleep(core: &Core, mut until_ns: u64, doze: bool) {
         epoch.gate.wait(Duration::from_nanos(until_ns - now));
     }
     epoch.dozing.store(false, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_follows_what_planning_costs_within_bounds() {
+        assert_eq!(epoch_ns(0), EPOCH_NS);
+        assert_eq!(epoch_ns(9_000), EPOCH_NS);
+        assert_eq!(epoch_ns(50_000), 5_000_000);
+        assert_eq!(epoch_ns(u64::MAX), LONGEST_EPOCH_NS);
+    }
 }

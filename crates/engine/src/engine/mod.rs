@@ -5,7 +5,9 @@
 //!
 //! N1. `stop` ends every query and joins every thread; nothing of the engine runs afterwards. Dropping the engine stops
 //!     it. In a forked child, where there are no such threads, both do nothing.
-//! N2. A query that fails takes nothing else along: its tasks go, one by one, as workers come upon them.
+//! N2. The lock under which queries come is held while one is put together and installed, never while anybody is waited
+//!     for or called: neither a shared source, nor a function, nor a query that ends.
+//! N3. A query that fails takes nothing else along: its tasks go, one by one, as workers come upon them.
 
 pub(crate) mod bell;
 mod bounded;
@@ -16,10 +18,10 @@ mod owner;
 mod planner;
 mod roster;
 pub(crate) mod timers;
-mod workers;
+pub(crate) mod workers;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use arrow_schema::SchemaRef;
@@ -29,25 +31,26 @@ use penstock_types::{PlanError, closest};
 
 use crate::clock::now_ns;
 use crate::error::StartError;
-use crate::feed::{FeedEnd, OutsideError};
+use crate::feed::{FeedEnd, FeedHandle, OutsideError};
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode, Strategy};
 use crate::pipeline::{
     Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin, Spreading, Ways,
 };
-use crate::plan::{Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
+use crate::plan::{Function, Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::Query;
 use crate::query::state::{Kept, Parts, State, TaskFace};
 use crate::replay::{Replay, Replaying};
 use crate::results::Results;
-use crate::share::{Handle, OnLag, SharedSource};
+use crate::share::{Handle, Lag, OnLag, SharedSource};
 use crate::standing::Part;
 pub use bounded::{RunFailure, push};
 
-use bell::Bell;
 use cell::TaskCell;
 use core::{Core, MOST_TASKS};
 use owner::Owner;
+
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Where the rows of a query come from.
 pub enum Input {
@@ -84,6 +87,19 @@ pub struct QueryOptions<'a> {
     pub strategy: Strategy,
     /// The part of the input that it runs over, on one worker, if that is not all.
     pub part: Option<&'a Part>,
+    /// Functions of the plan, each with the one that the query calls in its place.
+    pub functions: &'a [(Function, Function)],
+}
+
+/// How a shared source runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShareOptions<'a> {
+    /// What it is called.
+    pub name: Option<&'a str>,
+    /// Whether it waits to be told to begin, and not for its first reader.
+    pub held: bool,
+    /// What becomes of rows that it cannot take.
+    pub on_error: OnError,
 }
 
 /// An engine. Clones speak of the same one; it is stopped when the last of them is dropped.
@@ -100,6 +116,7 @@ impl Engine {
             coordinator,
             workers: (0..workers).map(|_| Default::default()).collect(),
             epoch: epoch::Epoch::default(),
+            planner: Mutex::new(planner::Planner::new(options.policy)),
             timers: timers::Timers::default(),
             roster: roster::RosterCell::default(),
             cpu_ns: AtomicU64::new(0),
@@ -107,7 +124,10 @@ impl Engine {
             next_id: AtomicU64::new(1),
             stopped: AtomicBool::new(false),
             started_ns: now_ns(),
+            trims: core::asks_to_trim(),
             task_threads: AtomicU64::new(0),
+            interpreter: Arc::default(),
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             options,
         });
         let engine = Self(Arc::new(Owner::new(&core)));
@@ -123,6 +143,11 @@ impl Engine {
     /// Whether this is the process that the engine was started in. In a forked child it cannot be used.
     pub fn is_of_this_process(&self) -> bool {
         self.0.is_of_this_process()
+    }
+
+    /// Whether this thread runs its tasks: it cannot wait for any of them.
+    pub fn is_run_here(&self) -> bool {
+        workers::is_of(self.0.core().number)
     }
 
     /// What it was started with.
@@ -158,43 +183,29 @@ impl Engine {
         options: QueryOptions<'_>,
     ) -> Result<Query, StartError> {
         let core = self.0.core();
-        let mut threads = self.0.locked();
+        self.check(options.name)?;
+        let Opened { origins, lagging, feeds } = self.open(outputs, inputs)?;
+        let mut threads = self.0.locked(); // N2
         let (id, name) = self.admit(options.name, "query")?;
-        let letters = (options.on_error == OnError::Letters).then(Results::default);
-        let mut lagging = Vec::new();
-        let mut origins = Vec::new();
-        for (stream, schema, input) in in_order(outputs, inputs)? {
-            origins.push(match input {
-                Input::Feed(end) => Origin::Intake(feed_intake(end, &stream)?),
-                Input::Replay(replay) => Origin::Intake(replay_intake(replay, &stream)?),
-                Input::Shared(source, on_lag) => {
-                    source.stream.check(&stream, &schema)?;
-                    let bell = Bell::new();
-                    let (reader, lag) = source.join(&bell, on_lag)?;
-                    lagging.push(Arc::clone(&lag));
-                    Origin::Shared {
-                        reader,
-                        stream: Arc::clone(&source.stream),
-                        lag,
-                        bell,
-                        id: source.state.id,
-                    }
-                }
-            });
-        }
+        let waiting = || Results::new(core.coordinator.result_account());
+        let letters = (options.on_error == OnError::Letters).then(waiting);
         let (mut kept, mut destinations) = (Vec::new(), Vec::new());
         for ((name, schema), sink) in outputs.schemas().zip(sinks) {
             let (mut collected, mut results) = (None, None);
             destinations.push(match sink {
                 Sink::Collect => Destination::Collected(Arc::clone(collected.insert(Arc::default()))),
-                Sink::Results => Destination::Results(results.insert(Results::default()).clone()),
+                Sink::Results => Destination::Results(results.insert(waiting()).clone()),
                 Sink::Deliver(deliver, doorbell) => Destination::Deliver(deliver, doorbell),
                 Sink::Discard => Destination::Nobody,
             });
             kept.push(Kept { name: name.to_owned(), schema: Arc::clone(schema), collected, results });
         }
         assert_eq!(kept.len(), outputs.plans().len(), "every output has a sink");
-        let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
+        let assembler = Assembler {
+            options: &core.options.run,
+            coordinator: &core.coordinator,
+            interpreter: &core.interpreter,
+        };
         let usual = if core.options.mode == Mode::State { core.options.worker_count() } else { 1 };
         let ways = Ways {
             on_error: options.on_error,
@@ -205,9 +216,10 @@ impl Engine {
                 strategy: options.strategy,
             },
             part: options.part,
+            functions: options.functions,
         };
         let assembled = assembler.query(outputs, origins, destinations, ways)?;
-        let state = self.install(assembled, (id, name), (kept, letters), false, &mut threads)?;
+        let state = self.install(assembled, (id, name), (kept, letters), (feeds, false), &mut threads)?;
         for lag in lagging {
             lag.set_query(&state);
         }
@@ -215,35 +227,73 @@ impl Engine {
         Ok(Query { state })
     }
 
-    /// Starts a source that several queries read. With `held` it waits to be told to begin, else for its first reader.
+    /// Opens the inputs of a query: asks functions about what is there already, and waits for shared sources to let it in.
+    fn open(&self, outputs: &Outputs, inputs: Vec<(String, Input)>) -> Result<Opened, StartError> {
+        let mut opened = Opened::default();
+        for (stream, schema, input) in in_order(outputs, inputs)? {
+            opened.origins.push(match input {
+                Input::Feed(end) => {
+                    opened.feeds.push(end.handle());
+                    Origin::Intake(feed_intake(end, &stream)?)
+                }
+                Input::Replay(replay) => Origin::Intake(replay_intake(replay, &stream)?),
+                Input::Shared(source, on_lag) => {
+                    source.stream.check(&stream, &schema)?;
+                    let joined = source.join(on_lag);
+                    if joined.is_err() {
+                        self.check(None)?; // the source is gone because the engine is
+                    }
+                    let (reader, lag) = joined?;
+                    opened.lagging.push(Arc::clone(&lag));
+                    Origin::Shared { reader, stream: Arc::clone(&source.stream), lag, id: source.state.id }
+                }
+            });
+        }
+        Ok(opened)
+    }
+
+    /// Starts a source that several queries read.
     pub fn share(
         &self,
         stream: &Plan,
         input: Input,
-        name: Option<&str>,
-        held: bool,
+        options: ShareOptions<'_>,
     ) -> Result<SharedSource, StartError> {
+        let ShareOptions { name, held, on_error } = options;
         let core = self.0.core();
-        let mut threads = self.0.locked();
-        let (id, name) = self.admit(name, "source")?;
+        self.check(name)?;
         let declared = stream.declaration();
         let step = declared.as_ref().and_then(|plan| plan.as_stream().cloned());
         let Some((plan, step)) = declared.zip(step) else {
             let text = "a shared source is one stream; share each of them on its own".to_owned();
             return Err(StartError::Plan(PlanError::Invalid(text)));
         };
+        let mut feeds = Vec::new();
         let intake = match input {
-            Input::Feed(end) => feed_intake(end, &step)?,
+            Input::Feed(end) => {
+                feeds.push(end.handle());
+                feed_intake(end, &step)?
+            }
             Input::Replay(replay) => replay_intake(replay, &step)?,
             Input::Shared(..) => {
                 let text = "a shared source reads data, not another shared source".to_owned();
                 return Err(StartError::Plan(PlanError::Invalid(text)));
             }
         };
+        let mut threads = self.0.locked(); // N2
+        let (id, name) = self.admit(name, "source")?;
         let (handle, joins) = Handle::new(held);
-        let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
-        let (assembled, shared) = assembler.shared(&plan, intake, Arc::clone(&handle.begin), joins)?;
-        let state = self.install(assembled, (id, name), (Vec::new(), None), true, &mut threads)?;
+        let letters = (on_error == OnError::Letters).then(|| Results::new(core.coordinator.result_account()));
+        let rejects = (on_error != OnError::Fail).then(|| letters.clone());
+        let assembler = Assembler {
+            options: &core.options.run,
+            coordinator: &core.coordinator,
+            interpreter: &core.interpreter,
+        };
+        let (assembled, shared) =
+            assembler.shared(&plan, intake, Arc::clone(&handle.begin), joins, rejects)?;
+        let state =
+            self.install(assembled, (id, name), (Vec::new(), letters), (feeds, true), &mut threads)?;
         state.call_all();
         Ok(SharedSource::new(state, shared, plan, handle))
     }
@@ -276,17 +326,19 @@ impl Engine {
         assembled: Assembled,
         (id, name): (u64, String),
         (outputs, letters): (Vec<Kept>, Option<Results>),
-        is_source: bool,
+        (feeds, is_source): (Vec<FeedHandle>, bool),
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<Arc<State>, StartError> {
         let core = self.0.core();
         let roster = Arc::downgrade(core);
         let parts = Parts {
             id,
+            engine: core.number,
             name,
             account: assembled.account,
             coordinator: core.coordinator.clone(),
             outputs,
+            feeds,
             is_source,
             reads: assembled.reads,
             tables: assembled.tables,
@@ -304,6 +356,8 @@ impl Engine {
             bell: Arc::clone(&task.bell),
             readers: task.readers.clone(),
             is_source: task.is_source,
+            output: task.body.output(),
+            part: task.part.clone(),
         };
         state.install(assembled.tasks.iter().map(face).collect());
         // Before its tasks: one that ends at once finds itself in the roster.
@@ -351,6 +405,13 @@ impl Engine {
         roster.queries.iter().filter(|state| !state.is_source).map(query).collect()
     }
 
+    /// Rows that wait for each shared source, by its name.
+    pub fn waiting_rows(&self) -> Vec<(String, u64)> {
+        let roster = self.0.core().roster.get();
+        let sources = roster.queries.iter().filter(|state| state.is_source);
+        sources.map(|state| (state.name.clone(), state.waiting_rows())).collect()
+    }
+
     /// What it has come to.
     pub fn metrics(&self) -> EngineMetrics {
         let core = self.0.core();
@@ -383,10 +444,36 @@ impl Engine {
         }
     }
 
-    /// Ends every query, and joins every thread. Does nothing if it was stopped before.
+    /// Ends the input of everything that runs, where it stands; results wait for whoever reads them afterwards. Calls
+    /// `wait` with each that is waited for, until that says that there has been enough of it.
+    ///
+    /// # Errors
+    /// What `wait` has said.
+    pub fn drain<E>(&self, mut wait: impl FnMut(&Query) -> Result<(), E>) -> Result<(), E> {
+        let roster = self.0.core().roster.get();
+        roster.queries.iter().for_each(|state| state.keep_results());
+        // First the sources: what they have been given belongs to the queries that read them.
+        for is_source in [true, false] {
+            let some = || roster.queries.iter().filter(|state| state.is_source == is_source);
+            some().for_each(|state| state.drain());
+            some().try_for_each(|state| wait(&Query { state: Arc::clone(state) }))?;
+        }
+        Ok(())
+    }
+
+    /// Ends every query, and joins every thread. Does nothing if it was stopped before. On a thread that runs its tasks
+    /// it does not wait.
     pub fn stop(&self) {
         self.0.stop();
     }
+}
+
+/// The inputs of a query, about to be put together.
+#[derive(Default)]
+struct Opened {
+    origins: Vec<Origin>,
+    lagging: Vec<Arc<Lag>>,
+    feeds: Vec<FeedHandle>,
 }
 
 fn marker(stream: &StreamStep) -> Option<&Arc<dyn WatermarkFunction>> {

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::core::Core;
+use super::workers;
 
 /// How long `stop` waits before it looks again.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -13,14 +14,21 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// The threads of an engine.
 pub(super) struct Owner {
     core: Arc<Core>,
-    /// Held while queries come, and while the engine stops.
+    /// Held while queries come.
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Held while the engine stops.
+    stopping: Mutex<()>,
     process: u32,
 }
 
 impl Owner {
     pub(super) fn new(core: &Arc<Core>) -> Self {
-        Self { core: Arc::clone(core), threads: Mutex::default(), process: std::process::id() }
+        Self {
+            core: Arc::clone(core),
+            threads: Mutex::default(),
+            stopping: Mutex::default(),
+            process: std::process::id(),
+        }
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -39,26 +47,42 @@ impl Owner {
         if !self.is_of_this_process() {
             return; // N1: the lock below may be held for ever
         }
-        let mut threads = self.locked();
+        // Whoever stops it as well waits for the first.
+        let _stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = self.locked();
         if self.core.stopped.swap(true, Ordering::AcqRel) {
             return;
         }
-        let roster = self.core.roster.get();
-        // Those that read a shared source before the source: it is not the reason why they end.
-        roster.queries.iter().rev().for_each(|query| query.stop());
-        for query in &roster.queries {
-            while !query.wait(GLANCE) {}
+        drop(threads); // no query comes any more
+        let (core, threads) = (Arc::clone(&self.core), std::mem::take(&mut *self.locked()));
+        if workers::is_of(core.number) {
+            // A task lets go of its own engine. It cannot wait for itself, and nobody asks it to.
+            core.roster.get().queries.iter().rev().for_each(|query| query.stop());
+            let _ =
+                thread::Builder::new().name("penstock-stop".to_owned()).spawn(move || end(&core, threads));
+            return;
         }
-        self.core.queue.close();
-        self.core.epoch.close();
-        for thread in threads.drain(..) {
-            // A panic there was caught and reported where it belongs.
-            let _ = thread.join();
-        }
-        self.core.timers.clear();
-        // Whoever holds a query that has ended does not keep a thread.
-        self.core.coordinator.close();
+        end(&core, threads);
     }
+}
+
+/// Ends every query, and joins every thread.
+fn end(core: &Core, threads: Vec<JoinHandle<()>>) {
+    let roster = core.roster.get();
+    // Those that read a shared source before the source: it is not the reason why they end.
+    roster.queries.iter().rev().for_each(|query| query.stop());
+    for query in &roster.queries {
+        while !query.wait(GLANCE) {}
+    }
+    core.queue.close();
+    core.epoch.close();
+    for thread in threads {
+        // A panic there was caught and reported where it belongs.
+        let _ = thread.join();
+    }
+    core.timers.clear();
+    // Whoever holds a query that has ended does not keep a thread.
+    core.coordinator.close();
 }
 
 impl Drop for Owner {

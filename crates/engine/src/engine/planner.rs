@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use penstock_memory::platform;
 use penstock_queue::schedule::{Class, TaskId};
 use penstock_scheduler::profile::Reading;
 use penstock_scheduler::{Decision, Order, Policy, PolicyKind, QueryView, Rollup, Snapshot, TaskView};
 
 use super::bell::Bell;
 use super::core::Core;
-use super::roster::Roster;
+use super::roster::{Part, Roster};
 use crate::clock::now_ns;
 
 /// What the epoch thread remembers of a task from roll-up to roll-up.
@@ -43,7 +44,7 @@ impl Planner {
         Self {
             policy: policy.make(),
             roster: Arc::default(),
-            snapshot: Snapshot { now_ns: 0, next_epoch_ns: 0, tasks: Vec::new(), queries: Vec::new() },
+            snapshot: Snapshot::default(),
             decisions: Vec::new(),
             order: Order::default(),
             ranks: Vec::new(),
@@ -77,16 +78,12 @@ impl Planner {
                 query: task.query,
                 downstream: task.downstream.iter().copied().collect(),
                 is_source: task.is_source,
-                pending_rows: 0,
-                signals: 0,
-                is_blocked: false,
-                is_running: false,
-                cost_ns: None,
-                selectivity: None,
-                last_run_ns: 0,
-                arrived_ns: 0,
+                ..TaskView::default()
             })
             .collect();
+        if cfg!(debug_assertions) {
+            self.snapshot.check_order();
+        }
         // By address: an old bell cannot be taken for a new one, since the old list keeps it until here.
         let mut old: HashMap<*const Bell, (Arc<Bell>, Past)> =
             self.pasts.drain(..).map(|kept| (Arc::as_ptr(&kept.0), kept)).collect();
@@ -112,27 +109,24 @@ impl Planner {
             view.cost_ns = row.cost_ns();
             view.selectivity = row.selectivity();
             view.last_run_ns = row.did.last_run_ns.get();
-            view.arrived_ns = row.did.arrived_ns.get();
-        }
-        // A sink is not told when its rows arrived: no later than those of the task before it.
-        let tasks = &mut self.snapshot.tasks;
-        for task in 0..tasks.len() {
-            for number in 0..tasks[task].downstream.len() {
-                let reader = tasks[task].downstream[number];
-                if tasks[reader].downstream.is_empty() && !tasks[reader].is_source {
-                    tasks[reader].arrived_ns = tasks[task].arrived_ns;
-                }
+            view.part = task.part.as_ref().map(Part::view);
+            // Where nobody can tell, what was told before still holds: rows only come later.
+            if work.rows > 0
+                && let Some(arrived_ns) = row.arrived_ns()
+            {
+                view.arrived_ns = arrived_ns;
             }
         }
     }
 
-    /// Ranks all tasks until `next_epoch_ns`. How long that took.
-    pub(crate) fn plan(&mut self, core: &Core, now_ns_: u64, next_epoch_ns: u64) -> u64 {
+    /// Ranks all tasks, as they stand at `now`. The time of a core that it took.
+    pub(crate) fn plan(&mut self, core: &Core, now: u64) -> u64 {
         if !core.queue.has_ready() {
             return 0; // nobody waits, so the order does not matter
         }
+        let cpu_ns = platform::thread_cpu_ns();
         self.refresh(core);
-        (self.snapshot.now_ns, self.snapshot.next_epoch_ns) = (now_ns_, next_epoch_ns);
+        self.snapshot.now_ns = now;
         self.fill();
         self.policy.plan(&self.snapshot, &mut self.decisions);
         for (task, decision) in self.roster.tasks.iter().zip(&self.decisions) {
@@ -144,10 +138,20 @@ impl Planner {
             self.ranks.push((self.snapshot.tasks[number].task, class));
         }
         core.queue.publish(&self.ranks);
-        let took_ns = now_ns().saturating_sub(now_ns_);
+        // A signal that came behind the snapshot counts all the same.
+        for (number, _) in self.decisions.iter().enumerate().filter(|(_, decision)| !decision.is_eligible) {
+            let row = &self.roster.tasks[number].bell.row;
+            core.queue.raise(self.snapshot.tasks[number].task, || match row.did.blocked.get() {
+                0 => row.class(),
+                _ => Class::Spare,
+            });
+        }
         core.epoch.epochs.add(1);
-        core.epoch.planning_ns.add(took_ns);
-        took_ns
+        core.epoch.planning_ns.add(now_ns().saturating_sub(now));
+        match platform::thread_cpu_ns().saturating_sub(cpu_ns) {
+            0 => now_ns().saturating_sub(now), // the system does not say
+            cpu_ns => cpu_ns,
+        }
     }
 
     /// Rolls the counters up. Whether any task has run since the last time.
@@ -174,7 +178,8 @@ impl Planner {
             if reading.runs != past.runs {
                 past.runs = reading.runs;
                 ran = true;
-            } else if past.trimmed_at.is_none_or(|at| reading.runs > at + 1) && reading.runs > 0 {
+            } else if core.trims && past.trimmed_at.is_none_or(|at| reading.runs > at + 1) && reading.runs > 0
+            {
                 // It has run since it was asked last, apart from giving memory back, and has been idle for a while.
                 past.trimmed_at = Some(reading.runs);
                 bell.ask_to_trim();

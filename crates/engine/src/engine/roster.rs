@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use penstock_scheduler::PartView;
 use smallvec::SmallVec;
 
 use super::bell::Bell;
+use crate::pipeline::ShareGauge;
 use crate::query::state::State;
 
 /// One task.
@@ -19,6 +21,22 @@ pub(crate) struct Entry {
     /// Which entries read what it writes.
     pub(crate) downstream: SmallVec<[usize; 2]>,
     pub(crate) is_source: bool,
+    /// Where several tasks read the same rows, each of which takes its own: which it is of them.
+    pub(crate) part: Option<Part>,
+}
+
+/// One of several tasks that share the rows of their input.
+#[derive(Clone)]
+pub(crate) struct Part {
+    /// The entry of the first of them.
+    first: usize,
+    share: Arc<ShareGauge>,
+}
+
+impl Part {
+    pub(crate) fn view(&self) -> PartView {
+        PartView { first: self.first, share: self.share.fraction() }
+    }
 }
 
 /// All tasks, and the queries that they belong to.
@@ -52,7 +70,15 @@ impl Roster {
                 query,
                 downstream: face.readers.iter().map(|reader| first + reader).collect(),
                 is_source: face.is_source,
+                part: None,
             }));
+            for (task, face) in state.faces().iter().enumerate() {
+                // The parts of an operator stand side by side.
+                let part = face.part.as_ref();
+                let place = first + task;
+                tasks[place].part =
+                    part.map(|(number, share)| Part { first: place - number, share: Arc::clone(share) });
+            }
         }
         Self { tasks, queries }
     }

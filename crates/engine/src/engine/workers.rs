@@ -1,5 +1,6 @@
 //! The threads that run tasks: workers that share the queue, or a thread for each task.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -11,7 +12,8 @@ use penstock_scheduler::worker::{Handed, Host, work};
 
 use super::cell::{Ran, TaskCell};
 use super::core::{Core, USUAL_QUANTUM, WorkerStats};
-use crate::clock::{Timepiece, now_ns};
+use super::epoch;
+use crate::clock::now_ns;
 
 /// Stack of a thread that runs tasks: an expression is evaluated by recursion, and a debug build takes large steps.
 const STACK_BYTES: usize = 8 << 20;
@@ -19,6 +21,16 @@ const STACK_BYTES: usize = 8 << 20;
 const CPU_EVERY_NS: u64 = 50_000_000;
 /// How long the thread of a task sleeps at most when it has no timer. It is woken before if there is anything to do.
 const LONG: Duration = Duration::from_secs(3600);
+
+thread_local! {
+    /// The number of the engine whose tasks this thread runs.
+    static RUNS_FOR: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Whether this thread runs tasks of the engine of that number: it cannot wait for any of them.
+pub(crate) fn is_of(engine: u64) -> bool {
+    RUNS_FOR.get() == Some(engine)
+}
 
 /// CPU time of a thread beside the time that it ran tasks.
 #[derive(Default)]
@@ -51,15 +63,16 @@ struct Worker<'a> {
 impl Host<TaskCell> for Worker<'_> {
     fn run(&mut self, _: TaskId, cell: &mut TaskCell) -> Handed {
         let start_ns = now_ns();
-        let next_epoch_ns = self.core.epoch.next_ns.load(Ordering::Relaxed);
-        let quantum = cell.bell.row.quantum(start_ns, next_epoch_ns, USUAL_QUANTUM);
+        let quantum = cell.bell.row.quantum(USUAL_QUANTUM);
         let (end_ns, ran) = cell.run(quantum, start_ns, self.core);
         let busy_ns = end_ns.saturating_sub(start_ns);
         self.stats.busy_ns.add(busy_ns);
         self.stats.runs.add(1);
         self.meter.note(busy_ns, end_ns, self.core);
+        cell.bell.row.spend(busy_ns, ran == Ran::Ready);
+        epoch::plan_if_late(self.core, end_ns);
         match ran {
-            Ran::Ready => Handed::Ready(cell.bell.row.class_after_run()),
+            Ran::Ready => Handed::Ready(cell.bell.row.class()),
             Ran::Idle => Handed::Idle,
             Ran::Done => Handed::Done,
         }
@@ -68,7 +81,7 @@ impl Host<TaskCell> for Worker<'_> {
     fn class(&self, cell: &TaskCell) -> Class {
         // Somebody rang while it ran, perhaps because there is room again.
         cell.bell.row.unblock();
-        cell.bell.row.class_after_run()
+        cell.bell.row.class()
     }
 
     fn next(&self, cell: &TaskCell) -> Option<TaskId> {
@@ -97,6 +110,7 @@ pub(crate) fn start(core: &Arc<Core>, number: usize) -> std::io::Result<JoinHand
     let core = Arc::clone(core);
     let name = format!("penstock-worker-{number}");
     thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+        RUNS_FOR.set(Some(core.number));
         let stats = &core.workers[number];
         stats.started_ns.set(now_ns());
         let mut worker = Worker { core: &core, stats, meter: CpuMeter::default() };
@@ -111,18 +125,18 @@ pub(crate) fn start_own(core: &Arc<Core>, mut cell: TaskCell) -> std::io::Result
     let name = format!("ps-{}", cell.name());
     cell.bell.connect_thread();
     thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+        RUNS_FOR.set(Some(core.number));
         core.task_threads.fetch_add(1, Ordering::Relaxed);
         let mut meter = CpuMeter::default();
         loop {
             let start_ns = now_ns();
-            let (end_ns, ran) = cell.run(u64::MAX, start_ns, &core);
+            // Not for ever, so that what it has done can be seen.
+            let (end_ns, ran) = cell.run(USUAL_QUANTUM, start_ns, &core);
             meter.note(end_ns.saturating_sub(start_ns), end_ns, &core);
             match ran {
                 Ran::Ready => {}
                 Ran::Idle => {
-                    // Whoever moves the hands of a clock rings.
-                    let timer_ns = cell.timer_ns().filter(|_| core.options.clock == Timepiece::System);
-                    let until = timer_ns.map(|at_ns| at_ns.saturating_sub(now_ns()));
+                    let until = cell.timer_ns().map(|at_ns| at_ns.saturating_sub(now_ns()));
                     cell.bell.wait(until.map_or(LONG, Duration::from_nanos));
                     core.epoch.nudge();
                 }

@@ -5,40 +5,40 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
-use penstock_memory::edge::EdgeGauge;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
     Coordinator, EdgeReader, EdgeWriter, Layout, LogOptions, MemoryKind, OpenError, Physical, SlotId,
 };
 use penstock_queue::wake::Wake;
-use penstock_queue::wanted::Wanted;
-use penstock_scheduler::{Profile, rows_per_run};
+use penstock_scheduler::{Arrivals, Profile, rows_per_run};
 use penstock_types::PlanError;
 
 use super::Body;
 use super::chain::{Chain, Link};
 use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
-use super::edges::{EdgePlan, EdgesPending};
+use super::edges::{EdgePlan, EdgesPending, SinkReader, Waits};
 use super::inputs::{Inlet, Input, SharedInlet};
 use super::map::{MappedTime, Mapper};
-use super::outlet::{Judging, Outlet, Readers};
+use super::order::in_order;
+use super::outlet::Judging;
 use super::rejects::{OnError, Rejects, Sight};
 use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
 use super::sink::{Deliver, Press};
 use super::source::{Intake, Source};
-use super::spreading::{Share, Spread, Spreading};
+use super::spreading::{Share, ShareGauge, Spread, Spreading};
 use super::stateful::{Inside, Keyed, KeyedCounts, LateWay};
 use super::strands::{Operator, OperatorId, StrandId, Strands};
 use super::task::Task;
+use super::token::Interpreter;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::options::{Chaining, RunOptions};
-use crate::plan::{Outputs, Plan, Step, StreamStep};
+use crate::plan::{Function, Outputs, Step, StreamStep};
 use crate::query::account::{self, Account, Role, SourceCounts};
 use crate::query::tables::LiveTable;
 use crate::results::Results;
-use crate::share::{Joins, Lag};
+use crate::share::Lag;
 use crate::standing::Part;
 
 /// Rows that are worth handing out to a result that is kept whole.
@@ -48,8 +48,8 @@ const WORTH_COLLECTING: u64 = 4096;
 pub(crate) enum Origin {
     /// Its own source.
     Intake(Intake),
-    /// A source that it shares with others: the task that reads it has that bell.
-    Shared { reader: EdgeReader, stream: Arc<SharedStream>, lag: Arc<Lag>, bell: Arc<Bell>, id: u64 },
+    /// A source that it shares with others.
+    Shared { reader: EdgeReader, stream: Arc<SharedStream>, lag: Arc<Lag>, id: u64 },
 }
 
 /// Where the results of an output go.
@@ -68,6 +68,8 @@ pub(crate) struct Installed {
     /// The tasks that read what it writes, by number.
     pub(crate) readers: Vec<usize>,
     pub(crate) is_source: bool,
+    /// Which of the parts of an operator it is, and which part of the rows it takes.
+    pub(crate) part: Option<(usize, Arc<ShareGauge>)>,
 }
 
 /// The tasks of a query, in the order in which rows pass them, and its account.
@@ -89,12 +91,15 @@ pub(crate) struct Ways<'a> {
     pub(crate) spreading: Spreading,
     /// The part of the input that it runs over, if that is not all.
     pub(crate) part: Option<&'a Part>,
+    /// Functions of the plan, each with the one that is called in its place.
+    pub(crate) functions: &'a [(Function, Function)],
 }
 
 /// Makes tasks.
 pub(crate) struct Assembler<'a> {
     pub(crate) options: &'a RunOptions,
     pub(crate) coordinator: &'a Coordinator,
+    pub(crate) interpreter: &'a Arc<Interpreter>,
 }
 
 /// Everything that is known of a query while its tasks are made.
@@ -108,9 +113,10 @@ pub(super) struct Assembly<'a> {
     /// The slots that each input of each task fills.
     pub(super) filled: HashMap<(usize, usize), Vec<SlotId>>,
     /// Readers of edges that were made, by task and input.
-    pub(super) readers: HashMap<(usize, usize), EdgeReader>,
+    pub(super) readers: HashMap<(usize, usize), (EdgeReader, Arc<Arrivals>)>,
     /// The reader of each output, and how the columns of its edge are stored.
-    pub(super) sink_readers: HashMap<usize, (EdgeReader, Vec<Physical>)>,
+    pub(super) sink_readers: HashMap<usize, SinkReader>,
+    /// The bell of each draft, settled before anything is told whom to wake.
     pub(super) bells: Vec<Arc<Bell>>,
     pub(super) presses: Vec<Arc<Press>>,
     /// Whether rows of several sources come by an edge.
@@ -121,13 +127,16 @@ pub(super) struct Assembly<'a> {
     pub(super) letters: Option<Results>,
     pub(super) outputs: &'a Outputs,
     pub(super) part: Option<&'a Part>,
+    functions: &'a [(Function, Function)],
     /// How each operator runs on several workers.
     pub(super) spreading: Spreading,
     spreads: Vec<Spread>,
     /// Where each operator with state stands in the account.
     counted: HashMap<OperatorId, usize>,
-    /// Tasks besides those of the drafts and the sinks.
+    /// Tasks besides those of the drafts and the sinks that come before the one that is made.
     pub(super) extra: Vec<Installed>,
+    /// How many of them there were so far.
+    pub(super) extras: usize,
 }
 
 impl Assembler<'_> {
@@ -164,7 +173,7 @@ impl Assembler<'_> {
         EdgeWriter::new(self.options.memory, layout, &options, self.coordinator, wake)
     }
 
-    fn rows_per_run(&self, row_bytes: usize) -> usize {
+    pub(super) fn rows_per_run(&self, row_bytes: usize) -> usize {
         self.options.rows_per_run.unwrap_or_else(|| rows_per_run(row_bytes)).max(1)
     }
 
@@ -176,7 +185,7 @@ impl Assembler<'_> {
         destinations: Vec<Destination>,
         ways: Ways<'_>,
     ) -> Result<Assembled, StartError> {
-        let Ways { on_error, letters, spreading, part } = ways;
+        let Ways { on_error, letters, spreading, part, functions } = ways;
         let mut strands = Strands::of(outputs, letters.is_some())?;
         for (stream, origin) in strands.streams.iter().zip(&origins) {
             if let Origin::Intake(intake) = origin {
@@ -209,10 +218,12 @@ impl Assembler<'_> {
             letters: letters.cloned(),
             outputs,
             part,
+            functions,
             spreading,
             spreads,
             counted: HashMap::new(),
             extra: Vec::new(),
+            extras: 0,
             drafts: drafts.drafts,
         };
         let sink_bells: Vec<Arc<Bell>> = destinations.iter().map(|to| self.sink_bell(to)).collect();
@@ -222,14 +233,19 @@ impl Assembler<'_> {
         let mut tasks = Vec::new();
         let mut reads = Vec::new();
         for number in 0..count {
+            let (outputs, first) = (sink_bells.len(), assembly.extras);
             let task = assembly.task(number, &mut origins, &sink_bells, &mut reads)?;
-            tasks.push(task);
+            // Whoever it reads stands before it, and has a number behind those of the drafts and the sinks.
+            tasks.extend(
+                assembly.extra.drain(..).enumerate().map(|(at, extra)| (count + outputs + first + at, extra)),
+            );
+            tasks.push((number, task));
         }
         for (output, destination) in destinations.into_iter().enumerate() {
             let bell = Arc::clone(&sink_bells[output]);
-            tasks.push(assembly.sink(output, outputs, destination, bell));
+            tasks.push((count + output, assembly.sink(output, outputs, destination, bell)));
         }
-        tasks.append(&mut assembly.extra);
+        let tasks = in_order(tasks, &mut reads);
         Ok(Assembled { tasks, account: assembly.account, reads, tables: assembly.tables })
     }
 
@@ -240,46 +256,6 @@ impl Assembler<'_> {
             }
             _ => Bell::new(),
         }
-    }
-
-    /// The task of a source that queries share, and what they have to know of it.
-    pub(crate) fn shared(
-        &self,
-        plan: &Plan,
-        intake: Intake,
-        begin: Arc<AtomicBool>,
-        joins: Joins,
-    ) -> Result<(Assembled, SharedStream), StartError> {
-        let mut strands = Strands::of(&Outputs::from(plan), false)?;
-        let mut stream = strands.streams.pop().expect("a shared source is a stream");
-        check_replay(&intake, stream.step())?;
-        let segment = &strands.strands[stream.strand].segment;
-        let mut slots = segment.slots.clone();
-        let clock = segment.clock;
-        let wide_time = clock.map(|clock| clock.time).filter(|slot| !slots.contains(slot));
-        slots.extend(wide_time);
-        let shared = SharedStream::new(stream.step(), plan.schema(), wide_time.is_some());
-        let rows = self.rows_per_run(stream.columns.row_width());
-        let idle_after_ns = stream.step().idle_after_ns;
-        let source = Source::new(stream.columns, (stream.clock.take(), idle_after_ns), rows, intake, begin);
-        let bell = Bell::new();
-        source.hang(&bell);
-        let layout = Layout::new(segment.kinds_of(&slots));
-        let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
-        let writer = self.writer(layout, false, Arc::clone(&room) as _)?;
-        let head = Chain { run: segment.run(), links: Vec::new(), rejected: Arc::default() };
-        let judging = clock.map_or(Judging::AsItStands, Judging::Exact);
-        let readers = Readers { has_tasks: true, sinks: Vec::new() };
-        let outlet = Outlet::new((writer, room), slots, judging, readers);
-        let mut account = Account { tick: plan.root().time().map(|time| time.tick), ..Account::default() };
-        account.sources.push(Arc::clone(source.counts()));
-        account.operators.push(named("stream", Role::Source, &source.profile));
-        let task = Task::new(vec![(Input::Source(Box::new(source)), 0)], vec![head], None, outlet, None);
-        let body = Body::Shared(Box::new(task), joins);
-        let installed =
-            Installed { name: "stream".to_owned(), body, bell, readers: Vec::new(), is_source: true };
-        let assembled = Assembled { tasks: vec![installed], account, reads: Vec::new(), tables: Vec::new() };
-        Ok((assembled, shared))
     }
 }
 
@@ -306,9 +282,7 @@ impl Assembly<'_> {
             links.push(link);
         }
         let (run, rejected) = (segment.run(), Arc::default());
-        if role == Role::Stage {
-            self.account.rejected.push(Arc::clone(&rejected));
-        }
+        self.account.count_rejected(role, &rejected);
         Ok(Chain { run, links, rejected })
     }
 
@@ -318,29 +292,31 @@ impl Assembly<'_> {
         (number, input): (usize, DraftInput),
         origins: &mut [Option<Origin>],
         reads: &mut Vec<(u64, usize)>,
-        gauges: &mut Vec<EdgeGauge>,
+        waits: &mut Vec<Waits>,
     ) -> Result<Input, StartError> {
         match input {
             DraftInput::Stream(stream) => {
                 let origin = origins[stream].take().expect("a stream is read once");
-                self.stream(stream, task, origin, reads, gauges)
+                let bell = Arc::clone(&self.bells[task]);
+                self.stream(stream, (task, &bell), origin, reads, waits)
             }
             DraftInput::Edge(key) => {
                 let reader = self.readers.remove(&(task, number)).expect("whoever writes it came before");
                 let slots = self.filled.remove(&(task, number)).expect("every edge was planned");
-                gauges.push(reader.gauge());
+                waits.push((reader.0.gauge(), Arc::clone(&reader.1)));
                 Ok(Input::Edge(Inlet::new(reader, slots, self.mixed[&key], None)))
             }
         }
     }
 
+    /// Where the rows of a stream come into the task of that number; they wake the one of that bell.
     pub(super) fn stream(
         &mut self,
         number: usize,
-        task: usize,
+        (task, bell): (usize, &Arc<Bell>),
         origin: Origin,
         reads: &mut Vec<(u64, usize)>,
-        gauges: &mut Vec<EdgeGauge>,
+        waits: &mut Vec<Waits>,
     ) -> Result<Input, StartError> {
         let stream = &mut self.strands.streams[number];
         match origin {
@@ -353,17 +329,19 @@ impl Assembly<'_> {
                 if let Some(part) = self.part {
                     source.resume(part, number);
                 }
-                source.hang(&self.bells[task]);
+                source.hang(bell);
                 self.account.sources.push(Arc::clone(source.counts()));
                 self.account.operators.push(named("stream", Role::Source, &source.profile));
                 Ok(Input::Source(Box::new(source)))
             }
-            Origin::Shared { reader, stream: shared, lag, id, .. } => {
+            Origin::Shared { reader, stream: shared, lag, id } => {
+                lag.hang(bell);
                 let (step, schema) = (stream.step().clone(), Arc::clone(stream.node.schema()));
                 let time = stream.clock.as_ref().map(|clock| clock.slot);
                 let segment = &mut self.strands.strands[stream.strand].segment;
                 let slots = inlet_slots((&step, &schema), &shared, time, segment)?;
-                gauges.push(reader.gauge());
+                waits.push((reader.gauge(), Arc::clone(&shared.arrivals)));
+                let reader = (reader, Arc::clone(&shared.arrivals));
                 reads.push((id, task));
                 let counts: Arc<SourceCounts> = Arc::default();
                 let inlet = SharedInlet { profile: Arc::default(), counts: Arc::clone(&counts), lag };
@@ -386,24 +364,17 @@ impl Assembly<'_> {
             return self.merged(number, origins, sink_bells);
         }
         let inputs = self.inputs_of(number);
-        // A task that reads a shared source was given its bell before it was made.
-        for (input, _) in &inputs {
-            if let DraftInput::Stream(stream) = input
-                && let Some(Origin::Shared { bell, .. }) = &origins[*stream]
-            {
-                self.bells[number] = Arc::clone(bell);
-            }
-        }
         let name = self.name(&draft);
-        let mut gauges = Vec::new();
+        let mut waits = Vec::new();
+        let share = draft.part.map(|(_, parts)| Arc::new(ShareGauge::new(parts)));
         let mut made = Vec::new();
         for (place, &(input, port)) in inputs.iter().enumerate() {
-            let mut made_one = self.input(number, (place, input), origins, reads, &mut gauges)?;
-            if let (Input::Edge(inlet), Some(part), Some((operator, _))) =
-                (&mut made_one, draft.part, &draft.operator)
+            let mut made_one = self.input(number, (place, input), origins, reads, &mut waits)?;
+            if let (Input::Edge(inlet), Some(part), Some((operator, _)), Some(gauge)) =
+                (&mut made_one, draft.part, &draft.operator, &share)
             {
                 let slot = self.strands.operators[*operator].ports[port].group();
-                inlet.share = slot.map(|slot| Box::new(Share::new(slot, part)));
+                inlet.share = slot.map(|slot| Box::new(Share::new(slot, part, gauge)));
             }
             made.push((made_one, port));
         }
@@ -411,8 +382,9 @@ impl Assembly<'_> {
         for port in &draft.ports {
             ports.push(self.chain(port.strand, port.ops.clone())?);
         }
-        if !gauges.is_empty() {
-            self.bells[number].row.set_pending(Box::new(EdgesPending(gauges)));
+        if !waits.is_empty() {
+            let pending = EdgesPending { edges: waits, share: share.clone() };
+            self.bells[number].row.set_pending(Box::new(pending));
         }
         let mut readers = Vec::new();
         let keyed = match &draft.operator {
@@ -431,7 +403,8 @@ impl Assembly<'_> {
         if let Some(part) = self.part {
             task.resume(part.pauses());
         }
-        Ok(Installed { name, body: Body::Task(Box::new(task)), bell, readers: more, is_source })
+        let (body, part) = (Body::Task(Box::new(task)), share.map(|share| (draft.part_number(), share)));
+        Ok(Installed { name, body, bell, readers: more, is_source, part })
     }
 
     /// How a task deals with rows that its operators have no answer for, if the query does not fail with them.
@@ -507,7 +480,7 @@ impl Assembly<'_> {
         let counts = KeyedCounts {
             profile: Arc::default(),
             port_rows: ports.iter().map(|_| Arc::default()).collect(),
-            late: Arc::default(),
+            late: ports.iter().map(|_| Arc::default()).collect(),
             rejected: Arc::default(),
             closings: Arc::default(),
         };
@@ -518,16 +491,11 @@ impl Assembly<'_> {
             Some(counted) => counted.profiles.push(Arc::clone(&counts.profile)),
             None => self.account.operators.push(named(name, Role::Keyed, &counts.profile)),
         }
-        for (port, rows) in ports.iter().zip(&counts.port_rows) {
-            if self.strands.strands[*port].is_raw {
-                self.account.entered.push(Arc::clone(rows));
-            }
+        for ((port, rows), late) in ports.iter().zip(&counts.port_rows).zip(&counts.late) {
+            self.account.count_port(self.strands.strands[*port].is_raw, rows, late);
         }
-        let is_raw = ports.iter().any(|port| self.strands.strands[*port].is_raw);
-        self.account.late.push((Arc::clone(&counts.late), is_raw));
-        if is_raw {
-            self.account.rejected_outside.push(Arc::clone(&counts.rejected));
-        }
+        // Only a function rejects rows itself, and it has one port.
+        self.account.count_rejected_outside(self.strands.strands[ports[0]].is_raw, &counts.rejected);
         let late = match late {
             None => None,
             Some(_) => {
@@ -569,13 +537,15 @@ impl Assembly<'_> {
                 node.schema().fields().find(&time.column).expect("P1: the time column is there");
             MappedTime { column, slot, is_end: time.is_end }
         });
-        let bell = Arc::clone(&self.bells[task]);
-        Ok(Inside::Map(Box::new(Mapper::new(step.function.clone(), sight, &step.schema, time, bell))))
+        let calling = (Arc::clone(self.by.interpreter), Arc::clone(&self.bells[task]));
+        let called = self.functions.iter().find(|(written, _)| *written == step.function);
+        let function = called.map_or(&step.function, |(_, called)| called).clone();
+        Ok(Inside::Map(Box::new(Mapper::new(function, sight, &step.schema, time, calling))))
     }
 }
 
 /// Refuses a replay whose times cannot be moved from round to round.
-fn check_replay(intake: &Intake, stream: &StreamStep) -> Result<(), StartError> {
+pub(super) fn check_replay(intake: &Intake, stream: &StreamStep) -> Result<(), StartError> {
     let Intake::Replay(replaying) = intake else { return Ok(()) };
     let Some((_, field)) = stream.time.as_ref().and_then(|time| stream.schema.fields().find(time)) else {
         return Ok(());

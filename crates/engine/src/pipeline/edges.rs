@@ -4,30 +4,54 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use penstock_memory::edge::EdgeGauge;
-use penstock_memory::{Layout, Physical, SlotId};
+use penstock_memory::{EdgeReader, Layout, Physical, SlotId};
 use penstock_queue::log::Work;
 use penstock_queue::wanted::Wanted;
+use penstock_scheduler::Arrivals;
 use penstock_scheduler::table::Pending;
 
 use super::assemble::Assembly;
 use super::drafts::{DraftInput, DraftPort, EdgeKey};
 use super::outlet::{Judging, Outlet, Readers};
+use super::spreading::ShareGauge;
 use super::strands::{Goes, Need, Strand, StrandId};
 use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::query::account::Exit;
 
+/// What waits in an edge, and when it arrived.
+pub(super) type Waits = (EdgeGauge, Arc<Arrivals>);
+
 /// Looks up what waits in the edges that a task reads.
-pub(super) struct EdgesPending(pub(super) Vec<EdgeGauge>);
+pub(super) struct EdgesPending {
+    pub(super) edges: Vec<Waits>,
+    /// The part of the rows that is the task's own, where others take the rest.
+    pub(super) share: Option<Arc<ShareGauge>>,
+}
 
 impl Pending for EdgesPending {
     fn work(&self) -> Work {
-        let sum = |sum: Work, gauge: &EdgeGauge| {
+        let sum = |sum: Work, (gauge, _): &Waits| {
             let work = gauge.work();
             Work { rows: sum.rows + work.rows, signals: sum.signals + work.signals }
         };
-        self.0.iter().fold(Work { rows: 0, signals: 0 }, sum)
+        let Work { rows, signals } = self.edges.iter().fold(Work::default(), sum);
+        Work { rows: self.share.as_ref().map_or(rows, |share| share.of(rows)), signals }
     }
+
+    fn arrived_ns(&self) -> Option<u64> {
+        let waits = self.edges.iter().filter(|(gauge, _)| gauge.work().rows > 0);
+        waits.filter_map(|(gauge, arrivals)| arrivals.oldest_ns(|| gauge.work().rows)).min()
+    }
+}
+
+/// A sink that reads an edge: how rows are stored there, and how whoever writes it learns of room.
+pub(super) struct SinkReader {
+    pub(super) reader: EdgeReader,
+    /// What waits for it.
+    pub(super) waits: Waits,
+    pub(super) stored: Vec<Physical>,
+    pub(super) room: Arc<Wanted>,
 }
 
 /// Who reads an edge, and the slot of the reader that each column of the edge fills.
@@ -185,16 +209,19 @@ impl Assembly<'_> {
         let has_tasks = edge.users.iter().any(|user| matches!(user, EdgeUser::Task { .. }));
         let mut writer = self.by.writer(layout, !has_tasks, Arc::clone(&room) as _)?;
         let (mut readers, mut tasks) = (Readers { has_tasks, sinks: Vec::new() }, Vec::new());
+        let arrivals: Arc<Arrivals> = Arc::default();
         for user in &edge.users {
             match *user {
                 EdgeUser::Task { task, input } => {
                     let reader = writer.join(Arc::clone(&self.bells[task]) as _)?;
-                    self.readers.insert((task, input), reader);
+                    self.readers.insert((task, input), (reader, Arc::clone(&arrivals)));
                     tasks.push(task);
                 }
                 EdgeUser::Sink(output) => {
                     let reader = writer.join(Arc::clone(&sink_bells[output]) as _)?;
-                    self.sink_readers.insert(output, (reader, stored.clone()));
+                    let (stored, room) = (stored.clone(), Arc::clone(&room));
+                    let waits = (reader.gauge(), Arc::clone(&arrivals));
+                    self.sink_readers.insert(output, SinkReader { reader, waits, stored, room });
                     readers.sinks.push(Arc::clone(&self.presses[output]));
                     tasks.push(self.drafts.len() + output);
                 }
@@ -203,7 +230,7 @@ impl Assembly<'_> {
         let is_mixed = matches!(judging, Judging::Said { .. });
         self.mixed.insert(key, is_mixed);
         let takers = self.takers(&edge.users);
-        let outlet = Outlet::new((writer, room), edge.slots, judging, readers);
+        let outlet = Outlet::new((writer, room), edge.slots, judging, readers, arrivals);
         if self.strands.strands[strand].is_raw && matches!(key, EdgeKey::Strand(..)) {
             let contributes = |user: &&EdgeUser| match user {
                 EdgeUser::Sink(_) => true,

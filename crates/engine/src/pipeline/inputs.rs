@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use penstock_memory::{EdgeReader, SlotId};
 use penstock_progress::NEVER;
-use penstock_scheduler::Profile;
+use penstock_scheduler::{Arrivals, Profile};
 
 use super::parallel::{Part, WayOut};
 use super::source::Source;
@@ -24,6 +24,8 @@ pub(super) enum Input {
 pub(super) struct Inlet {
     pub(super) reader: EdgeReader,
     pub(super) slots: Vec<SlotId>,
+    /// When its rows arrived.
+    arrivals: Arc<Arrivals>,
     /// Rows of the run at hand, which the reader lets go of when they have left the task.
     pub(super) taken: usize,
     /// The watermark that rows are judged by, where rows of several sources come by this edge.
@@ -32,6 +34,8 @@ pub(super) struct Inlet {
     pub(super) shared: Option<SharedInlet>,
     /// The rows that are taken, where others take the rest.
     pub(super) share: Option<Box<Share>>,
+    /// Rows that are still taken, once the query is drained: those that its shared source had read by then.
+    pub(super) last: Option<u64>,
 }
 
 /// What a query knows of the shared source that it reads.
@@ -44,17 +48,23 @@ pub(super) struct SharedInlet {
 impl Inlet {
     /// An edge that fills these slots. Where it is `mixed`, rows of several sources come by it.
     pub(super) fn new(
-        reader: EdgeReader,
+        (reader, arrivals): (EdgeReader, Arc<Arrivals>),
         slots: Vec<SlotId>,
         mixed: bool,
         shared: Option<SharedInlet>,
     ) -> Self {
-        Self { reader, slots, taken: 0, judge: mixed.then_some(NEVER), shared, share: None }
+        let judge = mixed.then_some(NEVER);
+        Self { reader, slots, arrivals, taken: 0, judge, shared, share: None, last: None }
     }
 
     /// The watermark of their own source just before the rows that come next.
     pub(super) fn watermark(&self) -> i64 {
         self.judge.unwrap_or_else(|| self.reader.watermark())
+    }
+
+    /// When the rows that come next arrived, where that can be told.
+    pub(super) fn arrived_ns(&self) -> Option<u64> {
+        self.arrivals.next_ns(|| self.reader.pending())
     }
 
     /// Lets go of the rows at hand.

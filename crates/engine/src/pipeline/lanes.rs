@@ -10,7 +10,9 @@ use super::assemble::{Assembly, Installed, Origin};
 use super::chain::{Chain, Link};
 use super::drafts::DraftInput;
 use super::inputs::Input;
-use super::parallel::{Item, Lane, LaneParts, Part, Splitter, WayIn, WayOut, WayPending, way};
+use super::parallel::{
+    Item, Lane, LaneParts, Load, PORTION_ROWS, Part, Splitter, WayIn, WayOut, WayPending, way,
+};
 use super::strands::Strands;
 use super::task::Task;
 use crate::engine::bell::Bell;
@@ -21,6 +23,14 @@ use crate::query::tables::LiveTable;
 /// Portions that may wait for a lane, and parts that may wait to be merged.
 const LANE_ITEMS: usize = 4;
 const PART_ITEMS: usize = 8;
+/// The part of the budget that may be on its way from all lanes together, within bounds.
+const LOAD_SHARE: usize = 16;
+const LEAST_LOAD_BYTES: usize = 64 << 10;
+const MOST_LOAD_BYTES: usize = 8 << 20;
+/// The part of the budget that the keys of one portion for each lane may take, if every row brings one of so many bytes.
+const PORTION_SHARE: usize = 16;
+const KEY_BYTES: usize = 128;
+const LEAST_PORTION_ROWS: usize = 1024;
 
 /// The ways between the splitter, a lane and whoever merges.
 struct Ways {
@@ -47,13 +57,14 @@ impl Assembly<'_> {
 
         // The source wakes the splitter, not whoever merges.
         let (merger, splitter) = (Arc::clone(&self.bells[number]), Bell::new());
-        self.bells[number] = Arc::clone(&splitter);
         let origin = origins[stream].take().expect("a stream is read once");
         let columns = self.strands.streams[stream].columns.clone();
-        let source = self.stream(stream, number, origin, &mut Vec::new(), &mut Vec::new())?;
-        self.bells[number] = Arc::clone(&merger);
+        let source = self.stream(stream, (number, &splitter), origin, &mut Vec::new(), &mut Vec::new())?;
         let Input::Source(source) = source else { unreachable!("the caller looked") };
 
+        let budget = self.by.coordinator.options().budget_bytes / count;
+        let most_load = (budget / LOAD_SHARE).clamp(LEAST_LOAD_BYTES, MOST_LOAD_BYTES);
+        let portion_rows = (budget / (PORTION_SHARE * KEY_BYTES)).clamp(LEAST_PORTION_ROWS, PORTION_ROWS);
         let ways: Vec<Ways> = (0..count)
             .map(|_| {
                 let bell = Bell::new();
@@ -62,7 +73,10 @@ impl Assembly<'_> {
                 Ways { bell, items_in, items_out, parts_in, parts_out }
             })
             .collect();
-        let first = self.drafts.len() + sink_bells.len() + self.extra.len();
+        // The splitter, then the lanes.
+        let first = self.drafts.len() + sink_bells.len() + self.extras + 1;
+        self.extras += 1 + count;
+        let mut lanes = Vec::new();
         let (mut inputs, mut outs, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
         let mut charges = Vec::new();
         let base = self.account.operators.len();
@@ -94,26 +108,31 @@ impl Assembly<'_> {
                 entered,
                 late,
                 state: self.by.coordinator.state_account(),
+                load: Load::new(most_load, &ways.bell),
                 rejects: self.rejects(&ways.bell),
             };
-            self.extra.push(Installed {
+            lanes.push(Installed {
                 name: format!("{name} {}/{count}", lane + 1),
                 body: Body::Lane(Box::new(Lane::new(parts))),
                 bell: ways.bell,
                 readers: vec![number],
                 is_source: false,
+                part: None,
             });
             inputs.push(ways.items_in);
             outs.push(ways.parts_out);
         }
         let run = self.strands.strands[port.strand].segment.run();
+        let rejects = self.rejects(&splitter);
         self.extra.push(Installed {
             name: "stream".to_owned(),
-            body: Body::Splitter(Box::new(Splitter::new(*source, run, inputs))),
+            body: Body::Splitter(Box::new(Splitter::new(*source, run, inputs, rejects, portion_rows))),
             bell: splitter,
             readers: (first..first + count).collect(),
             is_source: true,
+            part: None,
         });
+        self.extra.append(&mut lanes);
         merger.row.set_pending(Box::new(WayPending::of(&outs.iter().collect::<Vec<_>>())));
 
         let at = self.account.operators.len();
@@ -131,6 +150,7 @@ impl Assembly<'_> {
             bell: merger,
             readers: more,
             is_source: false,
+            part: None,
         })
     }
 

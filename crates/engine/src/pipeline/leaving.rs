@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use penstock_memory::{Exporter, SlotId};
 use penstock_progress::NEVER;
+use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Profile;
 
 use super::Body;
 use super::assemble::{Assembly, Destination, Installed, named};
-use super::edges::EdgesPending;
+use super::edges::{EdgesPending, SinkReader};
 use super::sink::{Sink, Taker};
 use crate::engine::bell::Bell;
 use crate::plan::Outputs;
@@ -24,8 +25,9 @@ impl Assembly<'_> {
         destination: Destination,
         bell: Arc<Bell>,
     ) -> Installed {
-        let (reader, stored) = self.sink_readers.remove(&output).expect("whoever writes it came before");
-        bell.row.set_pending(Box::new(EdgesPending(vec![reader.gauge()])));
+        let SinkReader { reader, waits, stored, room } =
+            self.sink_readers.remove(&output).expect("whoever writes it came before");
+        bell.row.set_pending(Box::new(EdgesPending { edges: vec![waits], share: None }));
         let (name, plan) = &outputs.plans()[output];
         let mut run = penstock_memory::Run::new();
         let slots: Vec<SlotId> = stored.into_iter().map(|physical| run.add_slot(physical)).collect();
@@ -38,25 +40,30 @@ impl Assembly<'_> {
             // Its columns come first, in order, and the time that others ask for behind them.
             columns: (0..plan.schema().fields().len()).collect(),
             slots,
-            exporter: Exporter::new(Arc::clone(plan.schema())),
-            taker: taker(destination, &bell),
+            exporter: Exporter::charged(Arc::clone(plan.schema()), self.by.coordinator.result_account()),
+            taker: taker(destination, &bell, &room),
+            room,
+            output,
             press: Arc::clone(&self.presses[output]),
             waiting: VecDeque::new(),
+            delivered: 0,
             profile,
             ended: false,
             watermark: NEVER,
             part: self.part.map(|part| (part.clone(), output)),
         };
         let name = if outputs.plans().len() == 1 { "sink".to_owned() } else { format!("sink {name}") };
-        Installed { name, body: Body::Sink(Box::new(sink)), bell, readers: Vec::new(), is_source: false }
+        let body = Body::Sink(Box::new(sink));
+        Installed { name, body, bell, readers: Vec::new(), is_source: false, part: None }
     }
 }
 
-fn taker(destination: Destination, bell: &Arc<Bell>) -> Taker {
+fn taker(destination: Destination, bell: &Arc<Bell>, room: &Arc<Wanted>) -> Taker {
     match destination {
         Destination::Collected(batches) => Taker::Collected(batches),
         Destination::Results(results) => {
             results.hang(bell);
+            results.hang_writer(Arc::clone(room) as _);
             Taker::Results(results)
         }
         Destination::Deliver(deliver, doorbell) => {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use penstock_memory::{Exporter, Physical, Run, SlotId, SourceColumns, Values};
+use penstock_memory::{BatchError, Exporter, Physical, Run, SlotId, SourceColumns, Values};
 
 use super::rejects::{Rejects, Sight};
-use super::token::Token;
+use super::token::{Interpreter, Token, Turn};
 use crate::engine::bell::Bell;
 use crate::error::RunError;
 use crate::feed::OutsideError;
@@ -33,7 +33,7 @@ pub(super) struct Mapper {
     sight: Arc<Sight>,
     columns: SourceColumns,
     time: Option<MappedTime>,
-    bell: Arc<Bell>,
+    turn: Turn,
     /// What has come back and was not passed on yet; rows of the first from `next` on.
     back: std::collections::VecDeque<RecordBatch>,
     next: usize,
@@ -47,15 +47,22 @@ impl Mapper {
         sight: Arc<Sight>,
         schema: &SchemaRef,
         time: Option<MappedTime>,
-        bell: Arc<Bell>,
+        (interpreter, bell): (Arc<Interpreter>, Arc<Bell>),
     ) -> Self {
         let columns = SourceColumns::new(Arc::clone(schema), vec![true; schema.fields().len()]);
-        Self { function, sight, columns, time, bell, back: Default::default(), next: 0, batches: 0 }
+        let turn = Turn::new(interpreter, bell);
+        let back = Default::default();
+        Self { function, sight, columns, time, turn, back, next: 0, batches: 0 }
     }
 
     /// The right to call into the interpreter. Without it, the bell rings later.
-    pub(super) fn token(&self) -> Option<Token> {
-        Token::take(&self.bell)
+    pub(super) fn token(&mut self) -> Option<Token> {
+        self.turn.take()
+    }
+
+    /// Does not wait for that right any longer, until it asks again.
+    pub(super) fn leave_token(&mut self) {
+        self.turn.leave();
     }
 
     /// Calls the function with the rows of a run. How many rows it has rejected.
@@ -136,12 +143,32 @@ impl Mapper {
         !self.back.is_empty()
     }
 
+    /// Refuses columns that nobody has declared, if that is a mistake.
+    fn check_columns(&self, batch: &RecordBatch) -> Result<(), BatchError> {
+        let known = self.columns.schema();
+        let batch = batch.schema();
+        let added =
+            batch.fields().iter().map(|field| field.name()).filter(|name| known.index_of(name).is_err());
+        let added: Vec<&str> = added.map(String::as_str).collect();
+        match added.first() {
+            Some(first) if self.function.0.declares_all() => Err(BatchError {
+                column: (*first).to_owned(),
+                reason: format!(
+                    "{} gives back columns that the stream does not have: {}; declare what it gives back with map_batches(..., schema=...), or leave them out",
+                    self.function.0.name(),
+                    added.join(", ")
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Begins a run of at most `room` rows that have come back.
     pub(super) fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, RunError> {
         let Some(batch) = self.back.front() else { return Ok(0) };
         if self.next == 0 {
-            out.open(&self.columns, batch)
-                .map_err(|error| RunError::Batch { number: self.batches, error })?;
+            let opened = out.open(&self.columns, batch).and_then(|()| self.check_columns(batch));
+            opened.map_err(|error| RunError::Batch { number: self.batches, error })?;
             self.batches += 1;
         }
         let rows = room.min(batch.num_rows() - self.next);

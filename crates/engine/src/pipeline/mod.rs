@@ -6,8 +6,9 @@
 //! is something to do.
 //!
 //! - `segment`: columns and operators over one set of slots; `strands`: a plan cut into such pieces
-//! - `drafts`: which pieces run together; `assemble`, `edges`, `leaving`: tasks and what is between them
-//! - `task`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `times`, `sink`: where rows come in and leave
+//! - `drafts`: which pieces run together; `assemble`, `edges`, `leaving`, `order`: tasks and what is between them
+//! - `task`, `step`, `inputs`, `chain`, `stateful`, `outlet`: a task and its parts; `source`, `screen`,
+//!   `event_clock`, `times`, `waiting`, `sink`: where rows come in and leave
 //! - `map`, `token`: functions from outside, and the right to call them
 //! - `spreading`: one operator on several workers, and how; `parallel`, `lanes`: by merging
 //! - `rejects`: rows that an operator has no answer for
@@ -17,24 +18,29 @@ mod assemble;
 mod chain;
 mod drafts;
 mod edges;
+mod event_clock;
 mod inputs;
 mod keyed;
 mod lanes;
 mod leaving;
 mod map;
+mod order;
 mod outlet;
 mod parallel;
 mod rejects;
+mod screen;
 mod segment;
 mod shared;
 mod sink;
 mod source;
 mod spreading;
 mod stateful;
+mod step;
 mod strands;
 mod task;
 mod times;
 mod token;
+mod waiting;
 
 pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin, Ways};
 pub use rejects::{LETTER_COLUMNS, OnError};
@@ -42,8 +48,10 @@ pub(crate) use segment::Table;
 pub(crate) use shared::SharedStream;
 pub use sink::{Deliver, Doorbell};
 pub(crate) use source::Intake;
-pub(crate) use spreading::{Spreading, strategies};
-pub(crate) use task::{Step, Task};
+pub(crate) use spreading::{ShareGauge, Spreading, strategies};
+pub(crate) use step::Step;
+pub(crate) use task::Task;
+pub(crate) use token::Interpreter;
 
 use crate::error::RunError;
 use crate::query::state::State;
@@ -65,15 +73,38 @@ pub(crate) enum Body {
     Sink(Box<Sink>),
 }
 
+/// What a blocked task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockedOn {
+    /// Room in the edge that it writes, or in the queue of results.
+    Room = 0,
+    /// The function that takes dead letters.
+    Letters = 1,
+    /// Memory of the budget.
+    Memory = 2,
+}
+
+impl BlockedOn {
+    /// The one with that number.
+    pub(crate) fn of(number: u64) -> Self {
+        match number {
+            1 => Self::Letters,
+            2 => Self::Memory,
+            _ => Self::Room,
+        }
+    }
+}
+
 /// Numbers of a task, for its row of the table.
 pub(crate) struct Numbers {
     pub(crate) rows_in: u64,
     pub(crate) rows_out: u64,
-    /// When the last of its input arrived; `None` for a sink, which is not told.
-    pub(crate) arrived_ns: Option<u64>,
     pub(crate) blocked_ns: u64,
     pub(crate) is_blocked: bool,
+    pub(crate) blocked_on: BlockedOn,
     pub(crate) is_unfinished: bool,
+    /// Rows that a sink has read and not handed out.
+    pub(crate) held_rows: u64,
 }
 
 impl Body {
@@ -91,46 +122,58 @@ impl Body {
     pub(crate) fn numbers(&self) -> Numbers {
         match self {
             Self::Task(task) | Self::Shared(task, _) => {
-                let (rows_in, rows_out, arrived_ns) = task.progress();
+                let (rows_in, rows_out) = task.progress();
                 Numbers {
                     rows_in,
                     rows_out,
-                    arrived_ns: Some(arrived_ns),
                     blocked_ns: task.blocked_ns(),
                     is_blocked: task.is_blocked(),
+                    blocked_on: task.blocked_on(),
                     is_unfinished: task.is_unfinished(),
+                    held_rows: 0,
                 }
             }
             Self::Splitter(splitter) => {
-                let (rows, arrived_ns, blocked_ns) = splitter.progress();
+                let (rows, blocked_ns) = splitter.progress();
                 Numbers {
                     rows_in: rows,
                     rows_out: rows,
-                    arrived_ns: Some(arrived_ns),
                     blocked_ns,
                     is_blocked: splitter.is_blocked(),
+                    blocked_on: splitter.blocked_on(),
                     is_unfinished: splitter.is_blocked(),
+                    held_rows: 0,
                 }
             }
             Self::Lane(lane) => {
-                let (rows, arrived_ns) = lane.progress();
+                let (rows_in, rows_out) = lane.progress();
                 Numbers {
-                    rows_in: rows,
-                    rows_out: rows,
-                    arrived_ns: Some(arrived_ns),
+                    rows_in,
+                    rows_out,
                     blocked_ns: 0,
                     is_blocked: lane.is_blocked(),
+                    blocked_on: lane.blocked_on(),
                     is_unfinished: lane.is_unfinished(),
+                    held_rows: 0,
                 }
             }
             Self::Sink(sink) => Numbers {
                 rows_in: sink.rows(),
                 rows_out: sink.rows(),
-                arrived_ns: None,
                 blocked_ns: 0,
                 is_blocked: sink.is_waiting(),
+                blocked_on: BlockedOn::Room,
                 is_unfinished: sink.is_waiting(),
+                held_rows: sink.held_rows(),
             },
+        }
+    }
+
+    /// The output whose results leave by it, if they do.
+    pub(crate) fn output(&self) -> Option<usize> {
+        match self {
+            Self::Sink(sink) => Some(sink.output),
+            _ => None,
         }
     }
 

@@ -12,6 +12,7 @@ use penstock_progress::watermark::min_max;
 use penstock_progress::{NEVER, law, laws};
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
+use penstock_scheduler::Arrivals;
 use penstock_scheduler::profile::Counter;
 use smallvec::SmallVec;
 
@@ -80,6 +81,8 @@ pub(super) struct Outlet {
     blocked_since: Option<Instant>,
     blocked_ns: u64,
     rows: Arc<Counter>,
+    /// When they arrived.
+    arrivals: Arc<Arrivals>,
 }
 
 impl Outlet {
@@ -88,6 +91,7 @@ impl Outlet {
         slots: Vec<SlotId>,
         judging: Judging,
         readers: Readers,
+        arrivals: Arc<Arrivals>,
     ) -> Self {
         Self {
             edge,
@@ -106,7 +110,13 @@ impl Outlet {
             blocked_since: None,
             blocked_ns: 0,
             rows: Arc::default(),
+            arrivals,
         }
+    }
+
+    /// Rows that begin to leave from now on arrived then.
+    pub(super) fn note_arrival(&self, at_ns: u64) {
+        self.arrivals.note(at_ns);
     }
 
     /// Rows leave from these slots.
@@ -273,6 +283,7 @@ impl Outlet {
             self.edge.append(&pieces, self.next, rows);
             self.next += rows;
             self.rows.add(rows as u64);
+            self.arrivals.wrote(rows as u64);
         }
         !self.is_writing()
     }

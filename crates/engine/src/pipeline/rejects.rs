@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use penstock_expr::Rejected;
-use penstock_memory::{ColumnBuf, Exporter, Run, SlotId};
+use penstock_memory::{ColumnBuf, Exporter, Parcel, Run, SlotId};
 use penstock_operators::Stage;
 use penstock_types::ComputeError;
 
@@ -44,7 +44,7 @@ impl Sight {
 pub(super) struct Rejects {
     letters: Option<Results>,
     /// Letters that were not taken yet. Nothing else is done before they are.
-    waiting: VecDeque<RecordBatch>,
+    waiting: VecDeque<Parcel>,
 }
 
 impl Rejects {
@@ -65,8 +65,9 @@ impl Rejects {
         if rejected.is_empty() {
             return Err(RunError::Compute { operator: name.to_owned(), error });
         }
-        if let (Some(_), Some(sight)) = (&self.letters, sight) {
-            self.waiting.extend(letters(name, sight, run, &rejected)?);
+        if let (Some(results), Some(sight)) = (&self.letters, sight) {
+            let letters = letters(name, sight, run, &rejected)?;
+            self.waiting.extend(letters.into_iter().map(|letter| Parcel::copied(letter, results.account())));
         }
         let mut good = run.selection();
         let mut bad = rejected.iter().map(|rejected| rejected.row).peekable();
@@ -77,11 +78,25 @@ impl Rejects {
 
     /// Rejects a row that an operator was handed as a batch.
     pub(super) fn reject(&mut self, name: &str, row: &RecordBatch, reason: &str) -> Result<(), RunError> {
-        if self.letters.is_some() {
-            let reasons = std::iter::repeat_n(reason.to_owned(), row.num_rows());
-            self.waiting.push_back(letter(name, row, reasons)?);
+        self.reject_each(name, row, std::iter::repeat_n(reason.to_owned(), row.num_rows()))
+    }
+
+    /// Rejects rows of a batch, each for a reason of its own.
+    pub(super) fn reject_each(
+        &mut self,
+        name: &str,
+        rows: &RecordBatch,
+        reasons: impl Iterator<Item = String>,
+    ) -> Result<(), RunError> {
+        if let Some(results) = &self.letters {
+            self.waiting.push_back(Parcel::copied(letter(name, rows, reasons)?, results.account()));
         }
         Ok(())
+    }
+
+    /// Whether somebody reads rejected rows.
+    pub(super) fn has_letters(&self) -> bool {
+        self.letters.is_some()
     }
 
     /// Hands letters out. Whether none is left.

@@ -2,6 +2,9 @@
 //!
 //! Slots are numbered through a segment, and each is filled once, so a column has the same slot in every task that runs a
 //! part of it, and an edge carries those that somebody behind it reads.
+//!
+//! G1. An operator reads slots that were filled before it, never one that it fills: so the slots that are read at a place
+//!     are filled there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -172,6 +175,7 @@ impl Segment {
         if sight.is_some() {
             reads.extend_from_slice(&self.slots);
         }
+        debug_assert!(fills.iter().all(|slot| !reads.contains(slot)), "G1: {name} reads what it fills");
         self.ops.push(Op {
             name,
             stage: Some(Box::new(stage)),
@@ -234,10 +238,11 @@ impl Segment {
             .map(|(number, field)| (number, self.add_slot(kind(field.data_type(), field.is_nullable()))))
             .collect();
         let fills: Vec<SlotId> = fill.iter().map(|(_, slot)| *slot).collect();
-        self.slots.extend_from_slice(&fills);
         let place = LookupPlace::new(table.indexed());
         let stage = Lookup::new(place.clone(), table.kind(), keys.clone(), fill);
-        self.push("lookup", stage, keys, fills);
+        self.push("lookup", stage, keys, fills.clone());
+        // Only now: an operator never reads a column that it fills itself (G1).
+        self.slots.extend(fills);
         let stream = self.schema.clone();
         self.ops.last_mut().expect("just pushed").table = Some(Table { step: table.clone(), stream, place });
     }

@@ -1,12 +1,31 @@
 //! A stream that several queries read: which plans fit it, and where its columns go.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use arrow_schema::{DataType, SchemaRef};
 use penstock_memory::batch::decoded;
-use penstock_memory::{ColumnKind, Physical, SlotId};
+use penstock_memory::{ColumnKind, Layout, Physical, SlotId};
+use penstock_queue::wanted::Wanted;
+use penstock_scheduler::Arrivals;
 use penstock_types::{PlanError, TypeName};
 
+use super::Body;
+use super::assemble::{Assembled, Assembler, Installed, check_replay, named};
+use super::chain::Chain;
+use super::inputs::Input;
+use super::outlet::{Judging, Outlet, Readers};
+use super::rejects::Rejects;
 use super::segment::{Segment, kind};
-use crate::plan::StreamStep;
+use super::source::{Intake, Source};
+use super::strands::Strands;
+use super::task::Task;
+use crate::engine::bell::Bell;
+use crate::error::StartError;
+use crate::plan::{Outputs, Plan, StreamStep};
+use crate::query::account::{Account, Role};
+use crate::results::Results;
+use crate::share::Joins;
 
 /// What queries have to know of a source that they share.
 pub(crate) struct SharedStream {
@@ -15,11 +34,14 @@ pub(crate) struct SharedStream {
     schema: SchemaRef,
     /// Whether times stand in its log once more, as 64 bits.
     has_wide_time: bool,
+    /// When its rows arrived.
+    pub(super) arrivals: Arc<Arrivals>,
 }
 
 impl SharedStream {
     pub(super) fn new(declared: &StreamStep, schema: &SchemaRef, has_wide_time: bool) -> Self {
-        Self { declared: declared.clone(), schema: schema.clone(), has_wide_time }
+        let (declared, schema) = (declared.clone(), schema.clone());
+        Self { declared, schema, has_wide_time, arrivals: Arc::default() }
     }
 
     /// Why a plan with such a stream, whose rows have that schema, cannot read this one, if it cannot.
@@ -71,6 +93,11 @@ impl SharedStream {
                 say(&self.declared)
             )));
         }
+        if declared.max_ahead.is_some() && declared.max_ahead != self.declared.max_ahead {
+            return Err(PlanError::Invalid(
+                "the plan has another max_ahead= than the shared source, which decides what rows it takes: build the plan on source.stream".to_owned(),
+            ));
+        }
         Ok(())
     }
 }
@@ -95,4 +122,53 @@ pub(super) fn inlet_slots(
         slots.push(time_slot.unwrap_or_else(|| segment.add_slot(wide)));
     }
     Ok(slots)
+}
+
+impl Assembler<'_> {
+    /// The task of a source that queries share, and what they have to know of it. Rows that it cannot take are left out if
+    /// there is a `rejects`, and go there if somebody reads them.
+    pub(crate) fn shared(
+        &self,
+        plan: &Plan,
+        intake: Intake,
+        begin: Arc<AtomicBool>,
+        joins: Joins,
+        rejects: Option<Option<Results>>,
+    ) -> Result<(Assembled, SharedStream), StartError> {
+        let mut strands = Strands::of(&Outputs::from(plan), false)?;
+        let mut stream = strands.streams.pop().expect("a shared source is a stream");
+        check_replay(&intake, stream.step())?;
+        let segment = &strands.strands[stream.strand].segment;
+        let mut slots = segment.slots.clone();
+        let clock = segment.clock;
+        let wide_time = clock.map(|clock| clock.time).filter(|slot| !slots.contains(slot));
+        slots.extend(wide_time);
+        let shared = SharedStream::new(stream.step(), plan.schema(), wide_time.is_some());
+        let rows = self.rows_per_run(stream.columns.row_width());
+        let idle_after_ns = stream.step().idle_after_ns;
+        let source = Source::new(stream.columns, (stream.clock.take(), idle_after_ns), rows, intake, begin);
+        let bell = Bell::new();
+        source.hang(&bell);
+        let layout = Layout::new(segment.kinds_of(&slots));
+        let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
+        let writer = self.writer(layout, false, Arc::clone(&room) as _)?;
+        let head = Chain { run: segment.run(), links: Vec::new(), rejected: Arc::default() };
+        let judging = clock.map_or(Judging::AsItStands, Judging::Exact);
+        let readers = Readers { has_tasks: true, sinks: Vec::new() };
+        let arrivals = Arc::clone(&shared.arrivals);
+        let outlet = Outlet::new((writer, room), slots, judging, readers, arrivals);
+        let mut account = Account { tick: plan.root().time().map(|time| time.tick), ..Account::default() };
+        account.sources.push(Arc::clone(source.counts()));
+        account.operators.push(named("stream", Role::Source, &source.profile));
+        if let Some(Some(letters)) = &rejects {
+            letters.hang(&bell);
+        }
+        let inputs = vec![(Input::Source(Box::new(source)), 0)];
+        let task = Task::new(inputs, vec![head], None, outlet, rejects.map(Rejects::new));
+        let body = Body::Shared(Box::new(task), joins);
+        let (name, readers) = ("stream".to_owned(), Vec::new());
+        let installed = Installed { name, body, bell, readers, is_source: true, part: None };
+        let assembled = Assembled { tasks: vec![installed], account, reads: Vec::new(), tables: Vec::new() };
+        Ok((assembled, shared))
+    }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use penstock_memory::edge::{EdgeGauge, Next, Rows};
-use penstock_memory::{EdgeReader, Exporter, Run, Signal, SlotId};
+use penstock_memory::{EdgeReader, Exporter, Parcel, Run, Signal, SlotId};
+use penstock_queue::wake::Wake;
+use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Profile;
 
 use super::task::Step;
@@ -59,14 +61,18 @@ pub(super) enum Taker {
 }
 
 impl Taker {
-    fn deliver(&mut self, batch: RecordBatch) -> Option<RecordBatch> {
+    fn deliver(&mut self, parcel: Parcel) -> Option<Parcel> {
         match self {
             Self::Collected(batches) => {
-                batches.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+                // Whoever wants all of it keeps it: it is the user's from now on.
+                batches.lock().unwrap_or_else(PoisonError::into_inner).push(parcel.hand_out());
                 None
             }
-            Self::Results(results) => results.offer(batch),
-            Self::Deliver(deliver) => deliver.deliver(batch),
+            Self::Results(results) => results.offer(parcel),
+            Self::Deliver(deliver) => {
+                deliver.deliver(parcel.batch().clone())?;
+                Some(parcel)
+            }
             Self::Nobody => None,
         }
     }
@@ -109,8 +115,14 @@ pub(crate) struct Sink {
     pub(super) columns: Vec<usize>,
     pub(super) exporter: Exporter,
     pub(super) taker: Taker,
+    /// The number of the output.
+    pub(super) output: usize,
     pub(super) press: Arc<Press>,
-    pub(super) waiting: VecDeque<RecordBatch>,
+    /// Wakes whoever writes the edge, when memory that results stood in has left its account.
+    pub(super) room: Arc<Wanted>,
+    pub(super) waiting: VecDeque<Parcel>,
+    /// Rows handed out.
+    pub(super) delivered: u64,
     pub(super) profile: Arc<Profile>,
     pub(super) ended: bool,
     /// How far event time has come.
@@ -169,7 +181,7 @@ impl Sink {
         };
         self.reader.advance(rows);
         self.profile.record(rows, rows, now_ns() - started);
-        self.waiting.extend(self.exporter.take_finished());
+        self.waiting.extend(self.exporter.take_parcels());
         self.hand_out();
         Ok(Step::Worked(rows))
     }
@@ -193,11 +205,14 @@ impl Sink {
 
     /// Hands batches out. Whether none is left.
     fn hand_out(&mut self) -> bool {
-        while let Some(batch) = self.waiting.pop_front() {
-            if let Some(back) = self.taker.deliver(batch) {
+        while let Some(parcel) = self.waiting.pop_front() {
+            let rows = parcel.batch().num_rows() as u64;
+            if let Some(back) = self.taker.deliver(parcel) {
                 self.waiting.push_front(back);
                 return false;
             }
+            self.delivered += rows;
+            self.room.wake();
         }
         true
     }
@@ -205,7 +220,7 @@ impl Sink {
     /// Hands out what was taken so far, since nothing follows for now.
     fn serve(&mut self) -> Result<Step, RunError> {
         self.exporter.seal()?;
-        self.waiting.extend(self.exporter.take_finished());
+        self.waiting.extend(self.exporter.take_parcels());
         if self.waiting.is_empty() {
             return Ok(Step::Idle);
         }
@@ -215,7 +230,7 @@ impl Sink {
     /// Hands out everything that was taken, however little it is.
     fn flush(&mut self) -> Result<(), RunError> {
         self.exporter.seal()?;
-        self.waiting.extend(self.exporter.take_finished());
+        self.waiting.extend(self.exporter.take_parcels());
         self.hand_out();
         Ok(())
     }
@@ -223,6 +238,11 @@ impl Sink {
     /// Whether batches wait to be taken.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
+    }
+
+    /// Rows taken in and not handed out.
+    pub(crate) fn held_rows(&self) -> u64 {
+        if matches!(self.taker, Taker::Nobody) { 0 } else { self.rows().saturating_sub(self.delivered) }
     }
 
     /// Rows taken in so far.

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
-use penstock_memory::{Physical, Run, Signal, SlotId, SourceColumns, Values};
-use penstock_progress::watermark::min_max;
-use penstock_progress::{BoundedDelay, Stands, Windows};
-use penstock_queue::log::Work;
+use penstock_memory::{Run, Signal, SourceColumns};
+use penstock_progress::{Stands, Windows};
 use penstock_scheduler::Profile;
-use penstock_scheduler::profile::Counter;
-use penstock_scheduler::table::Pending;
 
+use super::event_clock::Clock;
 use super::parallel::{LaneClock, Piece};
-use super::times::{place_time, widen};
-use crate::clock::{Timepiece, now_ns};
+use super::rejects::Rejects;
+use super::screen::{good_rows, reject, reject_batch};
+use super::waiting::{Replayed, Waiting};
+use crate::clock::{Timepiece, Until, now_ns};
 use crate::engine::bell::Bell;
 use crate::error::RunError;
 use crate::feed::{Fed, FeedEnd};
@@ -70,39 +69,12 @@ impl Ticking {
     }
 }
 
-/// Event time of a source.
-pub(super) struct Clock {
-    /// The name of the time column.
-    pub(super) name: String,
-    pub(super) from: TimeFrom,
-    pub(super) ticking: Option<Ticking>,
-    /// Where times stand as 64 bits: the column's own slot, or another when they are narrower.
-    pub(super) slot: SlotId,
-    /// Where the watermark before each row is put, in runs that may hold a late row.
-    pub(super) watermark_slot: SlotId,
-    pub(super) progress: BoundedDelay,
-    /// Whether somebody else says how far event time has come, and not the rows.
-    pub(super) is_told: bool,
-}
-
-impl Clock {
-    /// The columns of the batch that it reads.
-    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
-        let (time, marks) = match self.from {
-            TimeFrom::Columns { time, marks, .. } => (Some(time), marks),
-            TimeFrom::Marked { time } => (Some(time), None),
-            TimeFrom::Wall(_) => (None, None),
-        };
-        time.into_iter().chain(marks.map(|(column, _)| column))
-    }
-}
-
 /// What a source that has no rows does as time goes by.
 pub(super) enum Quiet {
     /// Nothing.
     Nothing,
     /// Nothing before that time.
-    Until(u64),
+    Until(Until),
     /// Event time has come so far.
     Watermark(i64),
     /// It is not to be waited for.
@@ -123,10 +95,12 @@ pub(super) enum Poll {
     Rows,
     /// No rows, but event time has come further.
     Watermark,
+    /// No rows: a batch that does not fit was rejected.
+    Rejected,
     /// Nothing now: whoever brings a batch wakes the task.
     Nothing,
     /// Nothing before that time.
-    Until(u64),
+    Until(Until),
     /// Nothing now or ever.
     Ended,
 }
@@ -153,14 +127,20 @@ pub(super) struct Source {
     /// What is added to the times of the batch.
     offset: i64,
     arrived_ns: u64,
+    /// When the first row of the last run arrived.
+    first_ns: u64,
     /// The same by the clock on the wall.
     arrived_us: i64,
-    /// Rows of a replay that are due.
-    waiting: Arc<Counter>,
+    /// Rows that were given out and are not done with.
+    taken: u64,
+    /// What waits for a replay.
+    waiting: Arc<Waiting>,
     counts: Arc<SourceCounts>,
     pub(super) profile: Arc<Profile>,
     before: Vec<i64>,
     marks: Vec<i64>,
+    /// The rows of the last run that were taken, if some were not.
+    good: Vec<u32>,
     /// How far event time has come behind the batch at hand, if a function has said so.
     mark: Option<i64>,
     idle_after_ns: Option<u64>,
@@ -180,9 +160,11 @@ impl Source {
         mut intake: Intake,
         begin: Arc<AtomicBool>,
     ) -> Self {
-        let mut pacer = None;
+        let (mut pacer, mut waiting) = (None, Waiting::default());
         if let Intake::Replay(replaying) = &mut intake {
             pacer = replaying.pacer();
+            let due = pacer.as_ref().map(|pacer| Arc::clone(pacer.shown()));
+            waiting = Waiting::new(replaying.rows_ahead(), due);
             replaying.round_ticks = clock.as_ref().map_or(0, |clock| clock.round_ticks(&columns, replaying));
         }
         Self {
@@ -201,12 +183,15 @@ impl Source {
             due: 0,
             offset: 0,
             arrived_ns: 0,
+            first_ns: 0,
             arrived_us: 0,
-            waiting: Arc::default(),
+            taken: 0,
+            waiting: Arc::new(waiting),
             counts: Arc::default(),
             profile: Arc::default(),
             before: Vec::new(),
             marks: Vec::new(),
+            good: Vec::new(),
             mark: None,
             idle_after_ns,
             is_idle: false,
@@ -256,24 +241,69 @@ impl Source {
         self.arrived_ns
     }
 
+    /// When the first of them did.
+    pub(super) fn first_ns(&self) -> u64 {
+        self.first_ns
+    }
+
+    /// Whoever has the rows that were given out is done with them: until then they wait.
+    pub(super) fn release(&mut self) {
+        self.release_rows(self.taken);
+    }
+
+    /// The same for so many of them.
+    pub(super) fn release_rows(&mut self, rows: u64) {
+        self.taken -= rows;
+        match &self.intake {
+            Intake::Feed(feed) => feed.done(rows),
+            Intake::Replay(_) => self.waiting.done(rows),
+        }
+    }
+
     /// What it counts.
     pub(super) fn counts(&self) -> &Arc<SourceCounts> {
         &self.counts
     }
 
-    fn open(&mut self, run: &mut Run, batch: &RecordBatch) -> Result<(), RunError> {
-        run.open(&self.columns, batch).map_err(|error| RunError::Batch { number: self.batches, error })?;
+    /// Takes a batch in. Whether it fits the declared schema: one that does not is an error, or goes where `rejects` says.
+    fn open(
+        &mut self,
+        run: &mut Run,
+        batch: &RecordBatch,
+        rejects: Option<&mut Rejects>,
+    ) -> Result<bool, RunError> {
+        let rows = batch.num_rows();
+        let opened = run.open(&self.columns, batch);
+        let number = self.batches;
         self.batches += 1;
-        self.current = Some(batch.clone());
         self.counts.batches.add(1);
-        (self.next, self.end, self.due) = (0, batch.num_rows(), batch.num_rows());
-        Ok(())
+        if let Err(error) = opened {
+            let Some(rejects) = rejects else { return Err(RunError::Batch { number, error }) };
+            reject_batch(rejects, batch, &format!("batch {number}: {error}"))?;
+            self.mark = None;
+            self.rows += rows as u64;
+            self.profile.record(rows, 0, 0);
+            self.counts.rejected.add(rows as u64);
+            match &self.intake {
+                Intake::Feed(feed) => feed.done(rows as u64),
+                Intake::Replay(_) => self.waiting.skip(rows as u64),
+            }
+            return Ok(false);
+        }
+        self.current = Some(batch.clone());
+        (self.next, self.end, self.due) = (0, rows, rows);
+        Ok(true)
     }
 
     /// Looks for rows, in the batch at hand and behind it.
-    pub(super) fn poll(&mut self, run: &mut Run, query: &State) -> Result<Poll, RunError> {
-        if !self.begin.load(Ordering::Acquire) {
-            return Ok(if query.is_draining() { Poll::Ended } else { Poll::Nothing });
+    pub(super) fn poll(
+        &mut self,
+        run: &mut Run,
+        query: &State,
+        mut rejects: Option<&mut Rejects>,
+    ) -> Result<Poll, RunError> {
+        if !self.begin.load(Ordering::Acquire) && !query.is_draining() {
+            return Ok(Poll::Nothing);
         }
         loop {
             if self.next < self.end {
@@ -292,9 +322,10 @@ impl Source {
                         self.arrived_ns = arrived.arrived_ns;
                         self.arrived_us = arrived_us(&query.clock, arrived.arrived_ns);
                         self.mark = arrived.watermark;
-                        self.open(run, &arrived.batch)?;
+                        if !self.open(run, &arrived.batch, rejects.as_deref_mut())? {
+                            return Ok(Poll::Rejected);
+                        }
                     }
-                    Fed::Nothing if query.is_draining() => return Ok(Poll::Ended),
                     Fed::Nothing => return Ok(Poll::Nothing),
                     Fed::Ended if self.advance_as_told() => return Ok(Poll::Watermark),
                     Fed::Ended => return Ok(Poll::Ended),
@@ -306,7 +337,11 @@ impl Source {
                         self.arrived_ns = now_ns();
                         self.arrived_us = query.clock.wall_us();
                         self.mark = replaying.last_mark();
-                        self.open(run, &batch)?;
+                        let rows = batch.num_rows() as u64 + replaying.rows_ahead() + self.taken;
+                        self.waiting.open(rows, replaying.is_last(), self.arrived_ns);
+                        if !self.open(run, &batch, rejects.as_deref_mut())? {
+                            return Ok(Poll::Rejected);
+                        }
                     }
                     _ => return Ok(Poll::Ended),
                 },
@@ -317,18 +352,17 @@ impl Source {
     /// How many rows of the batch at hand are due.
     fn pace(&mut self, query: &State) -> Poll {
         let left = self.end - self.next;
-        self.waiting.set(left as u64);
-        let Some(pacer) = &mut self.pacer else { return Poll::Rows };
-        if query.is_draining() {
+        // What was pushed is processed; a replay ends where it stands.
+        if query.is_draining() && matches!(self.intake, Intake::Replay(_)) {
             return Poll::Ended;
         }
+        let Some(pacer) = &mut self.pacer else { return Poll::Rows };
         let due = pacer.due(now_ns());
-        self.waiting.set(due);
         self.counts.backlog_rows.set(due);
         self.counts.slipped_ns.set(pacer.slipped_ns());
         let worth = pacer.slice_rows().min(left as u64);
         self.due = left.min(usize::try_from(due).unwrap_or(usize::MAX));
-        if due < worth { Poll::Until(pacer.due_ns(worth)) } else { Poll::Rows }
+        if due < worth { Poll::Until(Until::system(pacer.due_ns(worth))) } else { Poll::Rows }
     }
 
     /// Behind a batch, event time has come as far as the function has said, if there is one. Whether it has risen.
@@ -383,7 +417,7 @@ impl Source {
             }
             until = Some(until.map_or(idle_ns, |until| until.min(idle_ns)));
         }
-        until.map_or(Quiet::Nothing, Quiet::Until)
+        until.map_or(Quiet::Nothing, |ns| Quiet::Until(Until::clock(ns)))
     }
 
     /// Cuts the next run off the batch, of at most `limit` rows, for somebody else to begin.
@@ -392,11 +426,13 @@ impl Source {
         run: &mut Run,
         limit: usize,
         time: &Timepiece,
+        rejects: Option<&mut Rejects>,
     ) -> Result<Piece, RunError> {
         let start = self.next;
-        let len = self.next_run(run, limit, time)?;
+        let len = self.next_run(run, limit, time, rejects)?;
+        let good = (run.len() < len).then(|| self.good.clone());
         let Some(clock) = &self.clock else {
-            return Ok(Piece { start, len, range: None, watermark: None, before: None, stamp: None });
+            return Ok(Piece { start, len, good, range: None, watermark: None, before: None, stamp: None });
         };
         let range = run.range_of(clock.slot);
         let before = run.holds(clock.watermark_slot).then(|| {
@@ -404,7 +440,7 @@ impl Source {
             run.column(clock.watermark_slot).fixed::<i64>().to_vec()
         });
         let stamp = matches!(clock.from, TimeFrom::Wall(_)).then_some(self.last_us);
-        Ok(Piece { start, len, range, watermark: run.watermark(), before, stamp })
+        Ok(Piece { start, len, good, range, watermark: run.watermark(), before, stamp })
     }
 
     /// Whether there is more of the batch at hand to be cut off now.
@@ -423,23 +459,35 @@ impl Source {
         Some(LaneClock { from: clock.from, slot: clock.slot, watermark_slot: clock.watermark_slot })
     }
 
-    /// Begins the next run of the batch, of at most `limit` rows. How many it has.
+    /// Begins the next run of the batch, of at most `limit` rows. How many it is of, before rows were rejected: these
+    /// are an error, or go where `rejects` says.
     pub(super) fn next_run(
         &mut self,
         run: &mut Run,
         limit: usize,
         time: &Timepiece,
+        rejects: Option<&mut Rejects>,
     ) -> Result<usize, RunError> {
         let started = now_ns();
         let (start, len) = (self.next, self.rows_per_run.min(self.end - self.next).min(self.due).min(limit));
         self.next += len;
+        self.taken += len as u64;
         run.begin(&self.columns, start, len);
         if let Some(clock) = &mut self.clock {
             match clock.from {
                 TimeFrom::Columns { time, .. } | TimeFrom::Marked { time } => {
-                    if let Some(null) = run.batch().first_null(time, start, len) {
-                        let (column, row) = (clock.name.clone(), self.rows + null as u64);
-                        return Err(RunError::NullTime { column, row });
+                    let bad = clock.screen(run, time, (start, len), self.offset);
+                    if let Some(first) = bad.first() {
+                        let schema = self.columns.schema();
+                        let Some(rejects) = rejects else {
+                            return Err(first.error(schema, clock, self.rows));
+                        };
+                        let batch = self.current.as_ref().expect("rows are cut off a batch");
+                        reject(rejects, (batch, start), (schema, clock), &bad)?;
+                        self.counts.rejected.add(bad.len() as u64);
+                        let good = good_rows(run, &bad);
+                        self.good.clone_from(&good);
+                        run.select(good);
                     }
                     clock.observe(run, time, self.offset, &mut self.marks, &mut self.before);
                 }
@@ -462,13 +510,15 @@ impl Source {
         if self.next == self.end {
             self.raise_mark();
         }
+        self.first_ns = self.arrived_ns;
         if let Some(pacer) = &mut self.pacer {
             self.due -= len;
+            self.first_ns = pacer.due_ns(0);
             self.arrived_ns = pacer.due_ns(len as u64);
             pacer.take(len as u64);
         }
         self.rows += len as u64;
-        self.profile.record(len, len, now_ns() - started);
+        self.profile.record(len, run.len(), now_ns() - started);
         Ok(len)
     }
 
@@ -483,18 +533,14 @@ impl Source {
         };
         let arrival = is_due(&mut self.next_arrival_ns, self.arrived_ns, ARRIVAL_NS);
         let marker = is_due(&mut self.next_marker_ns, now_ns(), MARKER_NS);
-        let latest = self.clock.as_ref().map_or(penstock_progress::NEVER, |clock| clock.progress.latest());
-        let arrival = arrival.then_some(Signal::Arrival { at_ns: self.arrived_ns, latest });
+        let arrival = arrival.then_some(Signal::Arrival { at_ns: self.arrived_ns });
         (arrival, marker.then_some(Signal::Marker { sent_ns: self.arrived_ns }))
     }
 }
 
-/// Rows of a replay that were due when it was looked at last; a timer wakes the task for the next ones.
-struct Replayed(Arc<Counter>);
-
-impl Pending for Replayed {
-    fn work(&self) -> Work {
-        Work { rows: self.0.get(), signals: 0 }
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.waiting.leave();
     }
 }
 
@@ -507,81 +553,5 @@ fn arrived_us(clock: &Timepiece, arrived_ns: u64) -> i64 {
         }
         // Whoever moves the hands knows nothing of the time that goes by meanwhile.
         Timepiece::Manual(_) => clock.wall_us(),
-    }
-}
-
-impl Clock {
-    /// Gives all rows of the run that time.
-    fn stamp(&mut self, run: &mut Run, rows: usize, time: i64) {
-        let mut times = run.scratch(Physical::I64);
-        times.refill::<i64>().resize(rows, time);
-        run.put(self.slot, times);
-        self.progress.raise(time);
-        run.note_range(self.slot, (time, time));
-    }
-
-    fn observe(
-        &mut self,
-        run: &mut Run,
-        column: usize,
-        offset: i64,
-        wide: &mut Vec<i64>,
-        before: &mut Vec<i64>,
-    ) {
-        place_time(run, column, self.slot, (offset, self.from.is_end()));
-        if let TimeFrom::Columns { marks: Some((marks, _)), .. } = self.from {
-            run.ready(&[marks]);
-        }
-        let times = run.column(self.slot).fixed::<i64>();
-        let Some(range) = min_max(times) else { return };
-        let behind = match self.from {
-            // All rows of the batch are judged by what was said of those before it.
-            from if self.is_told || matches!(from, TimeFrom::Marked { .. }) => {
-                run.note_range(self.slot, range);
-                run.note_watermark(self.progress.watermark());
-                return;
-            }
-            TimeFrom::Columns { marks: Some((column, stands)), .. } => {
-                let marks = run.column(column);
-                wide.clear();
-                widen(marks, wide);
-                wide.iter_mut().for_each(|mark| *mark = mark.saturating_add(offset));
-                let is_valid = |row| marks.is_valid(row);
-                self.progress.observe_marks((times, range), (wide, stands), is_valid, before)
-            }
-            _ => self.progress.observe(times, range, before),
-        };
-        run.note_range(self.slot, range);
-        if behind {
-            let mut marks = run.scratch(Physical::I64);
-            std::mem::swap(marks.refill(), before);
-            run.put(self.watermark_slot, marks);
-        }
-    }
-
-    /// The time from the beginning of one round to that of the next: that of the data, and a tick.
-    fn round_ticks(&self, columns: &SourceColumns, replaying: &Replaying) -> i64 {
-        let (TimeFrom::Columns { time: column, .. } | TimeFrom::Marked { time: column }) = self.from else {
-            return 0;
-        };
-        let mut range: Option<(i64, i64)> = None;
-        let mut run = Run::new();
-        for field in columns.schema().fields() {
-            run.add_slot(Physical::of(field.data_type()).expect("types are checked when the plan is built"));
-        }
-        for batch in replaying.batches() {
-            // A batch that does not fit is refused when its turn comes.
-            if run.open(columns, batch).is_err() {
-                continue;
-            }
-            run.begin(columns, 0, batch.num_rows());
-            run.ready(&[column]);
-            if let Values::I64(times) = run.column(column).values
-                && let Some((low, high)) = min_max(times)
-            {
-                range = Some(range.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
-            }
-        }
-        range.map_or(0, |(low, high)| high.saturating_sub(low).saturating_add(1))
     }
 }

@@ -14,6 +14,7 @@ use penstock_types::{ComputeError, PlanError};
 use super::chain::{Chain, elapsed_ns};
 use super::map::Mapper;
 use super::outlet::{Due, Outlet};
+use super::parallel::Charged;
 use super::rejects::Rejects;
 use super::token::Token;
 use crate::clock::Timepiece;
@@ -74,7 +75,8 @@ pub(super) struct Keyed {
     profile: Arc<Profile>,
     /// Rows that came in by each port.
     port_rows: Vec<Arc<Counter>>,
-    late_count: Arc<LateCount>,
+    /// Rows of each port that were late.
+    late_counts: Vec<Arc<LateCount>>,
     /// Rows that the function from outside had no answer for.
     rejected: Arc<Counter>,
     state: StateAccount,
@@ -94,8 +96,6 @@ struct Resumed {
     number: usize,
     /// How far event time has come: at least as far as it had then.
     watermark: i64,
-    /// Rows that had come too late by then.
-    late_rows: u64,
 }
 
 fn failed(name: &str, error: ComputeError) -> RunError {
@@ -117,7 +117,7 @@ struct Closing {
 pub(super) struct KeyedCounts {
     pub(super) profile: Arc<Profile>,
     pub(super) port_rows: Vec<Arc<Counter>>,
-    pub(super) late: Arc<LateCount>,
+    pub(super) late: Vec<Arc<LateCount>>,
     pub(super) rejected: Arc<Counter>,
     pub(super) closings: Arc<Counter>,
 }
@@ -131,7 +131,7 @@ impl Keyed {
         rows_per_run: usize,
         (late, close_after_ns): (Option<LateWay>, Option<u64>),
     ) -> Self {
-        let KeyedCounts { profile, port_rows, late: late_count, rejected, closings: count } = counts;
+        let KeyedCounts { profile, port_rows, late: late_counts, rejected, closings: count } = counts;
         let closing =
             close_after_ns.map(|after_ns| Closing { after_ns, since_ns: None, watermark: NEVER, count });
         Self {
@@ -140,7 +140,7 @@ impl Keyed {
             judge: None,
             profile,
             port_rows,
-            late_count,
+            late_counts,
             rejected,
             state,
             tail,
@@ -156,9 +156,15 @@ impl Keyed {
     pub(super) fn resume(&mut self, part: &Part, number: usize) -> Result<(), PlanError> {
         let Inside::Stateful(operator) = &mut self.operator else { return Ok(()) };
         let watermark = part.resume(number, &mut **operator)?;
-        let late_rows = operator.late().rows;
-        self.resumed = Some(Resumed { part: part.clone(), number, watermark, late_rows });
+        self.resumed = Some(Resumed { part: part.clone(), number, watermark });
         Ok(())
+    }
+
+    /// The rows that come next arrived then.
+    pub(super) fn note_arrival(&self, at_ns: u64) {
+        if let Some(late) = &self.late {
+            late.outlet.note_arrival(at_ns);
+        }
     }
 
     /// Takes a run in, whole.
@@ -183,12 +189,9 @@ impl Keyed {
                 if let Some(late) = &mut self.late {
                     late.take(&**operator, port, run);
                 }
+                let before = operator.late().rows;
                 operator.consume(port, run).map_err(|error| failed(self.name, error))?;
-                let late = operator.late();
-                if let Some(by) = late.by {
-                    let before = self.resumed.as_ref().map_or(0, |resumed| resumed.late_rows);
-                    self.late_count.set(late.rows - before, by);
-                }
+                self.late_counts[port].note(before, operator.late());
             }
             Inside::Map(mapper) => {
                 self.judge = run.watermark();
@@ -228,20 +231,28 @@ impl Keyed {
         operator.watermark_behind(watermark)
     }
 
-    /// Takes in the state of a lane.
-    pub(super) fn merge(&mut self, state: Box<dyn Stateful>) -> Result<(), RunError> {
+    /// Takes in the state of a lane, with its charge.
+    pub(super) fn merge(&mut self, state: Box<dyn Stateful>, charged: Charged) -> Result<(), RunError> {
         let Inside::Stateful(operator) = &mut self.operator else { unreachable!("only state is merged") };
         let started = Instant::now();
         operator.merge(state);
+        charged.merge_into(&mut self.state);
         self.profile.record(0, 0, elapsed_ns(started));
         self.charge()
     }
 
     /// The right to go on: whoever calls a function needs that of the interpreter. Without it, the bell rings later.
-    pub(super) fn token(&self) -> Option<Option<Token>> {
-        match &self.operator {
+    pub(super) fn token(&mut self) -> Option<Option<Token>> {
+        match &mut self.operator {
             Inside::Stateful(_) => Some(None),
             Inside::Map(mapper) => mapper.token().map(Some),
+        }
+    }
+
+    /// It does something else than wait for that right.
+    pub(super) fn leave_token(&mut self) {
+        if let Inside::Map(mapper) = &mut self.operator {
+            mapper.leave_token();
         }
     }
 

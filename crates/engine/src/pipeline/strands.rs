@@ -13,9 +13,10 @@ use penstock_operators::Stateful;
 use penstock_progress::{BoundedDelay, Stands};
 use penstock_types::PlanError;
 
+use super::event_clock::Clock;
 use super::keyed::{self, PortSlots};
 use super::segment::{ClockSlots, Segment};
-use super::source::{Clock, Ticking, TimeFrom};
+use super::source::{Ticking, TimeFrom};
 use super::spreading::Spread;
 use crate::plan::{Graph, Node, Outputs, Step, StreamStep, Watermarks, WindowKind};
 
@@ -98,7 +99,17 @@ impl Strand {
     /// What this strand reads of those that it begins with.
     pub(super) fn needs(&self) -> BTreeSet<Need> {
         let columns = self.begin_columns();
-        let need = |&slot: &SlotId| if slot < columns { Need::Column(slot) } else { Need::Time };
+        let need = |&slot: &SlotId| {
+            if slot < columns {
+                return Need::Column(slot);
+            }
+            debug_assert_eq!(
+                Some(slot),
+                self.segment.clock.map(|clock| clock.time),
+                "G1: only the time is left"
+            );
+            Need::Time
+        };
         self.live.iter().map(need).collect()
     }
 
@@ -244,6 +255,7 @@ impl Builder<'_> {
                     slot: slots.time,
                     watermark_slot: slots.watermark,
                     is_told: false,
+                    max_ahead: stream.max_ahead,
                     progress: BoundedDelay::new(stream.delay),
                 }
             });
@@ -315,6 +327,12 @@ impl Strands {
                     Goes::Port(operator, port) => {
                         let operator = &self.operators[operator];
                         reads.extend(operator.ports[port].reads());
+                        // What a function gives back is judged by the watermark of the rows that it was given, and
+                        // only times tell where that has to be exact.
+                        let is_judged = self.result_time(operator.results).is_some();
+                        if is_judged && matches!(operator.node.step(), Step::Map(_)) {
+                            reads.extend(self.strands[strand].segment.clock.map(|clock| clock.time));
+                        }
                         if let Some(late) = operator.late {
                             let needs = self.strands[late].needs();
                             reads

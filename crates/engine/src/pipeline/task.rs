@@ -17,30 +17,18 @@ use penstock_operators::Stateful;
 use penstock_progress::{Frontier, NEVER};
 use penstock_queue::wake::Wake;
 
+use super::BlockedOn;
 use super::chain::Chain;
 use super::inputs::Input;
 use super::outlet::{Due, Outlet};
-use super::parallel::Part;
+use super::parallel::{Carried, Charged, Part};
 use super::rejects::Rejects;
 use super::source::{Poll, Quiet};
 use super::stateful::Keyed;
+pub(crate) use super::step::Step;
+use crate::clock::Until;
 use crate::error::RunError;
 use crate::query::state::State;
-
-/// What a step came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Something was done, with so many rows; there may be more to do.
-    Worked(usize),
-    /// There is work, but no room for its output.
-    Blocked,
-    /// There is nothing to do now.
-    Idle,
-    /// There is nothing to do before that time.
-    Until(u64),
-    /// There will never be anything to do.
-    Done,
-}
 
 /// A task.
 pub(crate) struct Task {
@@ -57,8 +45,10 @@ pub(crate) struct Task {
     outlet: Outlet,
     /// Where rows go that an operator has no answer for, unless the query fails.
     rejects: Option<Rejects>,
+    /// How often each lane has come to a pause of the source.
+    idles: Vec<u64>,
     /// What lanes that have ended have left.
-    rests: Vec<Box<dyn Stateful>>,
+    rests: Vec<(Box<dyn Stateful>, Charged)>,
     /// Whether the end of all inputs has come.
     ended: bool,
     /// Whether more will come, in another run.
@@ -79,6 +69,7 @@ impl Task {
         debug_assert!(keyed.is_some() || ports.len() == 1, "without an operator there is one port");
         Self {
             frontier: Frontier::new(inputs.len()),
+            idles: vec![0; inputs.len()],
             inputs,
             turn: 0,
             at_hand: 0,
@@ -111,16 +102,20 @@ impl Task {
     pub(crate) fn step(&mut self, query: &State) -> Result<Step, RunError> {
         self.shed_if_asked();
         if let Some(step) = self.finish_output()? {
+            if let Some(keyed) = &mut self.keyed {
+                keyed.leave_token(); // others may use it meanwhile
+            }
             return Ok(step);
         }
         if self.ended {
             return Ok(Step::Done);
         }
-        let Some(_token) = self.keyed.as_ref().map_or(Some(None), |keyed| keyed.token()) else {
+        let Some(_token) = self.keyed.as_mut().map_or(Some(None), |keyed| keyed.token()) else {
             return Ok(Step::Idle);
         };
         // Each input once, from the one whose turn it is.
-        let mut waits_until = None;
+        let mut waits_until: Option<Until> = None;
+        let or = |until: Option<Until>, other: Until| Some(until.unwrap_or_default().or(other));
         let mut blocked = false;
         for offset in 0..self.inputs.len() {
             let input = (self.turn + offset) % self.inputs.len();
@@ -131,7 +126,7 @@ impl Task {
             };
             match step {
                 Step::Idle => {}
-                Step::Until(ns) => waits_until = Some(waits_until.map_or(ns, |earlier: u64| earlier.min(ns))),
+                Step::Until(until) => waits_until = or(waits_until, until),
                 Step::Blocked => blocked = true,
                 Step::Worked(_) | Step::Done => {
                     self.turn = (input + 1) % self.inputs.len();
@@ -147,7 +142,7 @@ impl Task {
                 self.close();
                 return Ok(Step::Worked(0));
             }
-            waits_until = Some(waits_until.map_or(closes_ns, |earlier| earlier.min(closes_ns)));
+            waits_until = or(waits_until, Until::clock(closes_ns));
         }
         Ok(waits_until.map_or(Step::Idle, Step::Until))
     }
@@ -205,9 +200,13 @@ impl Task {
     /// Lets go of the rows of the run, which the task is done with.
     fn release(&mut self) {
         let (input, port) = &mut self.inputs[self.at_hand];
-        if let Input::Edge(inlet) = input {
-            self.ports[*port].run.close();
-            inlet.release();
+        match input {
+            Input::Source(source) => source.release(),
+            Input::Edge(inlet) => {
+                self.ports[*port].run.close();
+                inlet.release();
+            }
+            Input::Parts(_) => {}
         }
     }
 
@@ -228,6 +227,14 @@ impl Task {
             }
         }
         Ok(())
+    }
+
+    /// The rows that come next arrived then.
+    fn note_arrival(&self, at_ns: u64) {
+        match &self.keyed {
+            Some(keyed) => keyed.note_arrival(at_ns),
+            None => self.outlet.note_arrival(at_ns),
+        }
     }
 
     /// Event time has come so far.
@@ -259,6 +266,14 @@ impl Task {
         }
     }
 
+    /// An input has nothing to say for now, and is not waited for.
+    fn fall_idle(&mut self, input: usize) {
+        if let Some(watermark) = self.frontier.rest(input) {
+            self.advance(watermark);
+        }
+        self.rest();
+    }
+
     /// Says so if nothing is to be waited for.
     fn rest(&mut self) {
         if self.frontier.is_idle() {
@@ -271,8 +286,9 @@ impl Task {
             unreachable!("the caller looked")
         };
         let run = &mut self.ports[*port].run;
-        match source.poll(run, query)? {
+        match source.poll(run, query, self.rejects.as_mut())? {
             Poll::Rows => {}
+            Poll::Rejected => return Ok(Step::Worked(0)),
             Poll::Watermark => {
                 let watermark = source.watermark();
                 if let Some(watermark) = self.frontier.advance(input, watermark) {
@@ -281,7 +297,7 @@ impl Task {
                 return Ok(Step::Worked(0));
             }
             Poll::Nothing => return Ok(self.quiet(input, query)),
-            Poll::Until(ns) => return Ok(Step::Until(ns)),
+            Poll::Until(until) => return Ok(Step::Until(until)),
             Poll::Ended => {
                 run.close();
                 source.note_seen();
@@ -294,10 +310,12 @@ impl Task {
         if limit == 0 {
             return Ok(Step::Blocked);
         }
-        let rows = source.next_run(run, limit, &query.clock)?;
+        let rows = source.next_run(run, limit, &query.clock, self.rejects.as_mut())?;
         let watermark = source.watermark();
         let (arrival, marker) = source.marks();
         self.arrived_ns = source.arrived_ns();
+        let first_ns = source.first_ns();
+        self.note_arrival(first_ns);
         self.frontier.wake(input);
         self.rows += rows as u64;
         self.process(input, query)?;
@@ -321,7 +339,7 @@ impl Task {
         let (Input::Source(source), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
         let watermark = match source.quiet(&query.clock) {
             Quiet::Nothing => return Step::Idle,
-            Quiet::Until(ns) => return Step::Until(ns),
+            Quiet::Until(until) => return Step::Until(until),
             Quiet::Watermark(watermark) => self.frontier.advance(input, watermark),
             Quiet::Rest => {
                 let risen = self.frontier.rest(input);
@@ -338,11 +356,16 @@ impl Task {
     fn step_edge(&mut self, input: usize, query: &State) -> Result<Step, RunError> {
         let (Input::Edge(inlet), port) = &mut self.inputs[input] else { unreachable!("the caller looked") };
         if inlet.shared.is_some() && query.is_draining() && !self.frontier.has_input_ended(input) {
-            self.end(input);
-            return Ok(Step::Worked(0));
+            // However far the source goes on.
+            let last = *inlet.last.get_or_insert(inlet.reader.pending());
+            if last == 0 {
+                self.end(input);
+                return Ok(Step::Worked(0));
+            }
         }
         let watermark = inlet.watermark();
-        match inlet.reader.peek(usize::MAX) {
+        let limit = inlet.last.map_or(usize::MAX, |last| usize::try_from(last).unwrap_or(usize::MAX));
+        match inlet.reader.peek(limit) {
             Next::Rows(mut rows) => {
                 if self.keyed.is_none() {
                     match self.outlet.room() {
@@ -351,8 +374,10 @@ impl Task {
                     }
                 }
                 inlet.taken = rows.len();
+                inlet.last = inlet.last.map(|last| last - rows.len() as u64);
                 let run = &mut self.ports[*port].run;
                 rows.begin(run, &inlet.slots);
+                let arrived_ns = inlet.arrived_ns();
                 run.note_watermark(watermark);
                 if let Some(share) = &inlet.share {
                     share.take(run);
@@ -363,6 +388,7 @@ impl Task {
                 }
                 self.frontier.wake(input);
                 self.rows += count as u64;
+                self.note_arrival(arrived_ns.unwrap_or(self.arrived_ns));
                 self.process(input, query)?;
                 return Ok(Step::Worked(count));
             }
@@ -376,14 +402,9 @@ impl Task {
                 inlet.reader.pass();
                 match signal {
                     Signal::Judge { watermark } => inlet.judge = Some(watermark),
-                    Signal::Idle => {
-                        if let Some(watermark) = self.frontier.rest(input) {
-                            self.advance(watermark);
-                        }
-                        self.rest();
-                    }
+                    Signal::Idle => self.fall_idle(input),
                     Signal::End => self.end(input),
-                    Signal::Arrival { at_ns, .. } => {
+                    Signal::Arrival { at_ns } => {
                         self.arrived_ns = at_ns;
                         self.outlet.push(Due::Signal(signal));
                     }
@@ -402,33 +423,50 @@ impl Task {
 
     /// Takes in what a lane has come to.
     fn step_parts(&mut self, input: usize) -> Result<Step, RunError> {
+        // What a lane that is ahead has closed waits for the others there, and holds the lane back, instead of here.
+        if self.frontier.is_ahead(input) {
+            return Ok(Step::Idle);
+        }
         let (Input::Parts(parts), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
-        let Some(part) = parts.take(|_| 0) else { return Ok(Step::Idle) };
+        let Some(part) = parts.take() else { return Ok(Step::Idle) };
+        let rows = part.work().rows;
+        parts.done(rows);
+        self.rows += rows;
         let keyed = self.keyed.as_mut().expect("parts are merged by an operator");
         match part {
-            Part::State { state, watermark, arrived_ns } => {
+            Part::State { state, watermark, arrived_ns, charged } => {
                 self.arrived_ns = arrived_ns;
-                keyed.merge(state)?;
+                keyed.merge(state, charged)?;
                 if let Some(watermark) = self.frontier.advance(input, watermark) {
                     self.advance(watermark);
                 }
             }
+            Part::Signal(Signal::Idle) => {
+                // They are waited for until all have come to the same pause of the source: each closes windows with the
+                // others, and there is one source before them.
+                let pauses = |idles: &[u64]| idles.iter().min().copied();
+                let before = pauses(&self.idles);
+                self.idles[input] += 1;
+                if pauses(&self.idles) > before {
+                    self.outlet.push(Due::Signal(Signal::Idle));
+                }
+            }
             Part::Signal(signal) => {
-                if let Signal::Arrival { at_ns, .. } = signal {
+                if let Signal::Arrival { at_ns } = signal {
                     self.arrived_ns = at_ns;
                 }
                 self.outlet.push(Due::Signal(signal));
             }
-            Part::End(rest) => {
+            Part::End { state, charged, .. } => {
                 // It stands where its lane has ended, and others have not come so far: it waits until they have.
-                self.rests.push(rest);
+                self.rests.push((state, charged));
                 if self.rests.len() == self.inputs.len() {
-                    self.rests.drain(..).try_for_each(|rest| keyed.merge(rest))?;
+                    self.rests.drain(..).try_for_each(|(rest, charged)| keyed.merge(rest, charged))?;
                 }
                 self.end(input);
             }
         }
-        Ok(Step::Worked(0))
+        Ok(Step::Worked(usize::try_from(rows).unwrap_or(usize::MAX)))
     }
 
     fn shed_if_asked(&mut self) {
@@ -447,28 +485,38 @@ impl Task {
         let (Input::Edge(inlet), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
         inlet.release();
         let (mut rows, mut watermark, mut ended) = (0, None, false);
+        // Whether the source speaks at the end of what is skipped, if it has said anything.
+        let mut speaks = None;
         loop {
             match inlet.reader.peek(usize::MAX) {
                 Next::Rows(found) => {
                     let found = found.len();
                     rows += found as u64;
                     inlet.reader.advance(found);
+                    speaks = Some(true);
                     continue;
                 }
-                Next::Watermark(found) => watermark = Some(found),
-                Next::Signal(Signal::Arrival { at_ns, .. }) => self.arrived_ns = at_ns,
+                Next::Watermark(found) => (watermark, speaks) = (Some(found), Some(true)),
+                Next::Signal(Signal::Idle) => speaks = Some(false),
+                Next::Signal(Signal::Arrival { at_ns }) => self.arrived_ns = at_ns,
                 Next::Signal(Signal::End) => ended = true,
                 Next::Signal(Signal::Judge { watermark }) => inlet.judge = Some(watermark),
-                Next::Signal(Signal::Marker { .. } | Signal::Results { .. } | Signal::Idle) => {}
+                Next::Signal(Signal::Marker { .. } | Signal::Results { .. }) => {}
                 Next::Nothing | Next::Closed => break,
             }
             inlet.reader.pass();
         }
+        inlet.last = inlet.last.map(|last| last.saturating_sub(rows));
         if let Some(shared) = &inlet.shared {
             shared.counts.shed.add(rows);
         }
         if let Some(watermark) = watermark.and_then(|watermark| self.frontier.advance(input, watermark)) {
             self.advance(watermark);
+        }
+        match speaks {
+            Some(true) => self.frontier.wake(input),
+            Some(false) => self.fall_idle(input),
+            None => {}
         }
         if ended {
             self.end(input);
@@ -481,6 +529,8 @@ impl Task {
         if room == 0 {
             return Ok(Step::Blocked);
         }
+        // Results have arrived when what has closed them did.
+        self.outlet.note_arrival(self.arrived_ns);
         let keyed = self.keyed.as_mut().expect("only an operator with state emits");
         let rows = keyed.emit(room, self.rejects.as_mut())?;
         self.outlet.begin(keyed.results_mut());
@@ -503,14 +553,30 @@ impl Task {
             || self.keyed.as_ref().is_some_and(|keyed| keyed.is_late_blocked())
     }
 
+    /// What it waits for, if it does.
+    pub(crate) fn blocked_on(&self) -> BlockedOn {
+        if self.is_waiting_for_letters() {
+            BlockedOn::Letters
+        } else if self.is_waiting_for_memory() {
+            BlockedOn::Memory
+        } else {
+            BlockedOn::Room
+        }
+    }
+
+    /// Whether rejected rows wait to be taken.
+    pub(crate) fn is_waiting_for_letters(&self) -> bool {
+        self.rejects.as_ref().is_some_and(Rejects::is_waiting)
+    }
+
     /// Time that it had output and no room for it.
     pub(crate) fn blocked_ns(&self) -> u64 {
         self.outlet.blocked_ns()
     }
 
-    /// Rows taken in and given out, and when the last of them arrived.
-    pub(crate) fn progress(&self) -> (u64, u64, u64) {
-        (self.rows, self.outlet.rows(), self.arrived_ns)
+    /// Rows taken in and given out.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.rows, self.outlet.rows())
     }
 
     /// Gives memory back that a burst has left behind.
@@ -518,9 +584,11 @@ impl Task {
         self.outlet.trim();
     }
 
-    /// Lets a reader join what it writes.
+    /// Lets a reader join what it writes. Who comes while the sources are silent is told so, too.
     pub(crate) fn join(&mut self, wake: Arc<dyn Wake>) -> Result<EdgeReader, OpenError> {
-        self.outlet.join(wake)
+        let reader = self.outlet.join(wake)?;
+        self.rest();
+        Ok(reader)
     }
 
     /// Whether it waits for memory that is under way.

@@ -76,7 +76,10 @@ fn describe(node: &Node) -> String {
                 });
                 let delay = tick.describe(i128::from(stream.delay));
                 let idle = by_clock(", idle after", stream.idle_after_ns);
-                format!("\ntime{arrival} {time}{marks}, delay {delay}{idle}")
+                let ahead = stream.max_ahead.map_or(String::new(), |most| {
+                    format!(", at most {} ahead", tick.describe(i128::from(most)))
+                });
+                format!("\ntime{arrival} {time}{marks}, delay {delay}{ahead}{idle}")
             });
             format!("{name}{}{clock}", columns(&stream.schema))
         }

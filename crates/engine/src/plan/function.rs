@@ -14,6 +14,10 @@ pub trait BatchFunction: Send + Sync {
     fn name(&self) -> &str;
     /// Calls it.
     fn call(&self, batch: RecordBatch) -> Result<RecordBatch, OutsideError>;
+    /// Whether all columns that it gives back have to be declared: one that is not is a mistake, and not left out.
+    fn declares_all(&self) -> bool {
+        false
+    }
     /// What is known of its error, put into words, for those who get rows that it rejects.
     fn describe(&self, error: &OutsideError) -> String {
         error.to_string()

@@ -82,6 +82,8 @@ enum StepText {
         watermark_before: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         idle_after_ns: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_ahead: Option<i64>,
     },
     Filter {
         predicate: Expr,
@@ -232,6 +234,7 @@ fn write(step: &Step, functions: &mut Vec<Function>) -> Result<StepText, PlanErr
                 _ => None,
             },
             idle_after_ns: stream.idle_after_ns,
+            max_ahead: stream.max_ahead,
         },
         Step::Filter(predicate) => StepText::Filter { predicate: predicate.clone() },
         Step::Select(columns) => StepText::Select { columns: columns.clone() },
@@ -304,6 +307,7 @@ fn read(step: StepText, inputs: &[Plan], functions: &[Function]) -> Result<Plan,
                 watermark,
                 watermark_before,
                 idle_after_ns,
+                max_ahead,
             },
             [],
         ) => {
@@ -318,6 +322,7 @@ fn read(step: StepText, inputs: &[Plan], functions: &[Function]) -> Result<Plan,
                 arrival,
                 watermark: watermark.as_ref(),
                 idle_after: idle_after_ns.map(|ns| Span::Nanos(i128::from(ns))),
+                max_ahead: max_ahead.map(Span::Ticks),
             };
             Plan::declare(&read_schema(&schema)?, options)?
         }

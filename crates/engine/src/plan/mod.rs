@@ -116,7 +116,7 @@ impl Plan {
 
     /// A stream of rows with that schema.
     pub fn declare(schema: &Schema, options: StreamOptions<'_>) -> Result<Self, PlanError> {
-        let StreamOptions { name, time, is_end, delay, arrival, watermark, idle_after } = options;
+        let StreamOptions { name, time, is_end, delay, arrival, watermark, idle_after, max_ahead } = options;
         let fields = schema.fields();
         fields.iter().try_for_each(|field| check_supported(field))?;
         check_unique(fields.iter().map(|field| field.name().as_str()), "give one of them another name")?;
@@ -158,6 +158,8 @@ impl Plan {
             }
             event_time = Some(EventTime { column: column.to_owned(), tick, is_end });
         }
+        let max_ahead =
+            max_ahead.map(|most| ahead_ticks(most, event_time.as_ref(), arrival, ticks)).transpose()?;
         if let Some(watermark) = watermark {
             check_watermark(&downstream, time, watermark)?;
         }
@@ -174,8 +176,25 @@ impl Plan {
             arrival,
             watermark: watermark.cloned(),
             idle_after_ns: idle_after.map(|span| clock_ns(span, "idle_after")).transpose()?,
+            max_ahead,
         });
         Ok(Self { root: Node::new(step, Vec::new(), Arc::new(downstream), event_time) })
+    }
+
+    /// A stream that is only declared, with that bound on how far ahead of the watermark a time may be.
+    pub fn with_max_ahead(&self, most: Span) -> Result<Self, PlanError> {
+        let Step::Stream(stream) = self.root.step() else {
+            return Err(PlanError::Invalid("max_ahead= is for streams, where rows come in".to_owned()));
+        };
+        if stream.max_ahead.is_some() {
+            return Err(PlanError::Invalid(
+                "the stream has a max_ahead= already: give one of them".to_owned(),
+            ));
+        }
+        let most = ahead_ticks(most, self.root.time(), stream.arrival, stream.delay)?;
+        let step = Step::Stream(StreamStep { max_ahead: Some(most), ..stream.clone() });
+        let (schema, time) = (Arc::clone(self.root.schema()), self.root.time().cloned());
+        Ok(Self { root: Node::new(step, Vec::new(), schema, time) })
     }
 
     /// The last step.
@@ -426,6 +445,39 @@ pub struct StreamOptions<'a> {
     pub watermark: Option<&'a Watermarks>,
     /// Nobody waits for the stream once it has been silent for so long.
     pub idle_after: Option<Span>,
+    /// How far ahead of the watermark a time may be.
+    pub max_ahead: Option<Span>,
+}
+
+/// How far ahead of the watermark a time may be, in ticks.
+fn ahead_ticks(
+    most: Span,
+    time: Option<&EventTime>,
+    arrival: Option<Arrival>,
+    delay: i64,
+) -> Result<i64, PlanError> {
+    let Some(time) = time else {
+        return Err(PlanError::MissingTime(
+            "max_ahead= says how far ahead of the watermark a time may be, but no column holds times: add time=\"...\""
+                .to_owned(),
+        ));
+    };
+    if arrival.is_some() {
+        return Err(PlanError::Invalid(
+            "the time of arrival comes from the clock, and is never ahead: leave max_ahead= out".to_owned(),
+        ));
+    }
+    let ticks = most.ticks(time.tick)?;
+    if ticks <= delay {
+        let (most, delay) = (time.tick.describe(i128::from(ticks)), time.tick.describe(i128::from(delay)));
+        return Err(PlanError::Duration {
+            text: most,
+            reason: format!(
+                "max_ahead must be more than the delay, {delay}: the watermark stays behind the latest time by that much, so that no row could move it on"
+            ),
+        });
+    }
+    Ok(ticks)
 }
 
 /// A duration by the clock, in nanoseconds.
@@ -484,7 +536,7 @@ fn tick_of(schema: &Schema, time: &str) -> Result<Tick, PlanError> {
         PlanError::mismatch(
             format!("time=\"{time}\""),
             format!(
-                "a {} column cannot carry event time; use a timestamp, a date or an integer column",
+                "a {} column cannot carry event time; use a timestamp, a date or an integer column, or cast it in a query of its own and begin another one with ps.stream(query.schema, time=\"{time}\") and source=query",
                 TypeName(field.data_type())
             ),
         )

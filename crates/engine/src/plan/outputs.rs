@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use penstock_types::{PlanError, Tick};
 
-use super::{Graph, Plan};
+use super::{Function, Graph, Plan, Step};
 
 /// What the only output is called.
 pub const RESULT: &str = "result";
@@ -17,6 +17,16 @@ pub struct Outputs {
 }
 
 impl Outputs {
+    /// The columns that batches of a stream must have, by its name.
+    pub fn stream_schema(&self, name: &str) -> Option<SchemaRef> {
+        self.graph().nodes().iter().find_map(|node| match node.step() {
+            Step::Stream(stream) if node.step().stream_name() == Some(name) => {
+                Some(Arc::clone(&stream.schema))
+            }
+            _ => None,
+        })
+    }
+
     /// These plans, each under its name.
     pub fn new(plans: Vec<(String, Plan)>) -> Result<Self, PlanError> {
         if plans.is_empty() {
@@ -41,6 +51,16 @@ impl Outputs {
     pub fn graph(&self) -> Graph {
         Graph::of(self.plans.iter().map(|(_, plan)| plan.root()))
             .expect("streams were checked when they came together")
+    }
+
+    /// The functions over batches that the plans call.
+    pub fn functions(&self) -> Vec<Function> {
+        let graph = self.graph();
+        let functions = graph.nodes().iter().filter_map(|node| match node.step() {
+            Step::Map(step) => Some(step.function.clone()),
+            _ => None,
+        });
+        functions.collect()
     }
 
     /// The columns of each output.

@@ -437,6 +437,7 @@ fn declared(name: &str, schema: SchemaRef, time: Option<&EventTime>, judge: Opti
         arrival: None,
         watermark: judge.map(Watermarks::Before),
         idle_after_ns: None,
+        max_ahead: None,
     };
     Node::new(Step::Stream(step), Vec::new(), schema, time.cloned())
 }
@@ -537,6 +538,12 @@ fn check(step: &Step) -> Result<(), PlanError> {
         Step::Stream(stream) if stream.arrival.is_some() => "the time of a row is when it arrives",
         Step::Stream(stream) if stream.watermark.is_some() => {
             "watermarks are taken from the data, in the order in which it comes"
+        }
+        Step::Stream(stream) if stream.max_ahead.is_some() => {
+            "how far ahead a time is goes by the order in which rows come"
+        }
+        Step::Stream(stream) if stream.idle_after_ns.is_some() => {
+            "a silent stream is left alone by the clock"
         }
         Step::Window(window) if window.close_after_ns.is_some() => "windows close by the clock",
         Step::Late => "late rows are an output",

@@ -109,6 +109,8 @@ pub struct StreamStep {
     pub watermark: Option<Watermarks>,
     /// Nobody waits for the stream once it has been silent for so long.
     pub idle_after_ns: Option<u64>,
+    /// How far ahead of the watermark a time may be, in ticks; a row beyond that is rejected.
+    pub max_ahead: Option<i64>,
 }
 
 /// Which arrival counts.

@@ -76,6 +76,21 @@ fn bounds(data_type: &DataType) -> Vec<Field> {
     WINDOW_BOUNDS.iter().map(|name| Field::new(*name, bound_type.clone(), false)).collect()
 }
 
+/// The columns that are times by their type.
+fn times_of(schema: &Schema) -> Vec<&str> {
+    let is_time = |field: &&Arc<Field>| {
+        matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
+    };
+    schema.fields().iter().filter(is_time).map(|field| field.name().as_str()).collect()
+}
+
+/// How to use a computed column as event time.
+fn declare_computed(column: &str) -> String {
+    format!(
+        "\"{column}\" is computed here, and event time is read where rows come in: submit the pipeline up to here as a query of its own, and begin another one with ps.stream(query.schema, time=\"{column}\") and source=query"
+    )
+}
+
 impl Plan {
     /// The event time that a window goes by, or why there is none.
     fn event_time(&self) -> Result<&EventTime, PlanError> {
@@ -124,24 +139,16 @@ impl Plan {
         }
         match declared {
             None => {
-                let is_time = |field: &&Arc<Field>| {
-                    matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
+                let declared = graph.nodes().iter().filter(|node| matches!(node.step(), Step::Stream(_)));
+                let declared: Vec<&str> = declared.flat_map(|node| times_of(node.schema())).collect();
+                let name_it = "name it: ps.stream(schema, time=\"...\")";
+                // Event time is read off the data, so `time=` cannot name a column that the plan computes.
+                let hint = match (declared.as_slice(), times_of(self.schema()).first()) {
+                    ([], Some(computed)) => declare_computed(computed),
+                    ([], None) => name_it.to_owned(),
+                    (declared, _) => format!("{name_it} (it could be: {})", declared.join(", ")),
                 };
-                let candidates: Vec<&str> = self
-                    .schema()
-                    .fields()
-                    .iter()
-                    .filter(is_time)
-                    .map(|field| field.name().as_str())
-                    .collect();
-                let hint = if candidates.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (it could be: {})", candidates.join(", "))
-                };
-                format!(
-                    "a window needs event time, and this stream has no time column; name it: ps.stream(schema, time=\"...\"){hint}"
-                )
+                format!("a window needs event time, and this stream has no time column; {hint}")
             }
             Some(_) if results => format!(
                 "select() dropped the time column \"{}\"; keep it to use a window behind it",

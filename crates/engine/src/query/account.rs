@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use penstock_operators::Late;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::{Counter, Reading};
 use penstock_types::Tick;
@@ -56,6 +57,8 @@ pub(crate) struct SourceCounts {
     pub(crate) batches: Counter,
     /// Rows that were skipped because the query lagged behind.
     pub(crate) shed: Counter,
+    /// Rows that were rejected where they came in.
+    pub(crate) rejected: Counter,
     /// Rows that are due and not taken, and how far the schedule of a replay has given way.
     pub(crate) backlog_rows: Counter,
     pub(crate) slipped_ns: Counter,
@@ -72,10 +75,12 @@ pub(crate) struct LateCount {
 }
 
 impl LateCount {
-    /// So many so far; the largest distance was `by`.
-    pub(crate) fn set(&self, rows: u64, by: u64) {
-        self.by.set(by);
-        self.rows.set(rows);
+    /// Adds the rows that an operator has found late since it had found `before`.
+    pub(crate) fn note(&self, before: u64, late: Late) {
+        if late.rows > before {
+            self.by.set(late.by.unwrap_or(0));
+            self.rows.add(late.rows - before);
+        }
     }
 }
 
@@ -97,12 +102,14 @@ pub(crate) struct Account {
     pub(crate) sources: Vec<Arc<SourceCounts>>,
     /// Rows that came into operators with state as they came in.
     pub(crate) entered: Vec<Arc<Counter>>,
-    /// Late rows of each operator, and whether they were as they came in.
+    /// Late rows of each port of each operator, and whether they were as they came in.
     pub(crate) late: Vec<(Arc<LateCount>, bool)>,
     /// Rows that operators had no answer for, as they came in.
     pub(crate) rejected: Vec<Arc<Counter>>,
     /// The same of functions from outside.
     pub(crate) rejected_outside: Vec<Arc<Counter>>,
+    /// Results that operators and functions behind others rejected.
+    pub(crate) rejected_results: Vec<Arc<Counter>>,
     pub(crate) exits: Vec<Exit>,
     /// How often windows were closed by the clock.
     pub(crate) closings: Vec<Arc<Counter>>,
@@ -128,9 +135,11 @@ pub struct Rows {
     pub late_results: u64,
     /// Skipped because the query lagged behind a shared source, and was submitted with `shed`.
     pub shed: u64,
-    /// Left out because an operator had no answer for them, where that does not fail the query. Results that an
-    /// operator behind a window rejects are not among them.
+    /// Left out because an operator, or the source, rejected them, where that does not fail the query.
     pub rejected: u64,
+    /// Results, of windows or of functions, and late rows on a way of their own, that an operator behind rejected. They
+    /// are no part of the sum.
+    pub rejected_results: u64,
     /// Given out.
     pub rows_out: u64,
 }
@@ -138,6 +147,27 @@ pub struct Rows {
 impl Account {
     fn of(&self, role: Role) -> impl Iterator<Item = &Operator> {
         self.operators.iter().filter(move |operator| operator.role == role)
+    }
+
+    /// Adds the rows that came to a port of an operator with state, and the late ones among them: rows as they came in
+    /// (`is_raw`), or results.
+    pub(crate) fn count_port(&mut self, is_raw: bool, rows: &Arc<Counter>, late: &Arc<LateCount>) {
+        if is_raw {
+            self.entered.push(Arc::clone(rows));
+        }
+        self.late.push((Arc::clone(late), is_raw));
+    }
+
+    /// Adds the rows that stateless operators of that role rejected.
+    pub(crate) fn count_rejected(&mut self, role: Role, rejected: &Arc<Counter>) {
+        let counts = if role == Role::Stage { &mut self.rejected } else { &mut self.rejected_results };
+        counts.push(Arc::clone(rejected));
+    }
+
+    /// Adds the rows that a function from outside rejected: rows as they came in (`is_raw`), or results.
+    pub(crate) fn count_rejected_outside(&mut self, is_raw: bool, rejected: &Arc<Counter>) {
+        let counts = if is_raw { &mut self.rejected_outside } else { &mut self.rejected_results };
+        counts.push(Arc::clone(rejected));
     }
 
     /// Where the rows went so far. While the query runs, rows on their way count nowhere yet.
@@ -152,6 +182,7 @@ impl Account {
         let shed: u64 = self.sources.iter().map(|source| source.shed.get()).sum();
         let entered: u64 = self.entered.iter().map(|rows| rows.get()).sum();
         let rejected: u64 = self.rejected.iter().map(|count| count.get()).sum();
+        let at_source: u64 = self.sources.iter().map(|source| source.rejected.get()).sum();
         let outside: u64 = self.rejected_outside.iter().map(|count| count.get()).sum();
         let (mut copied, mut left) = (0, 0);
         for exit in &self.exits {
@@ -171,9 +202,15 @@ impl Account {
             late,
             late_results,
             shed,
-            rejected: rejected + outside,
+            rejected: rejected + outside + at_source,
+            rejected_results: self.rejected_results.iter().map(|count| count.get()).sum(),
             rows_out,
         }
+    }
+
+    /// Rows that came too late, and results that did.
+    pub(crate) fn late_rows(&self) -> u64 {
+        self.late.iter().map(|(late, _)| late.rows.get()).sum()
     }
 
     /// The largest distance of a late row, once there is one.

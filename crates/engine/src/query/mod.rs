@@ -1,6 +1,7 @@
 //! Queries: what a user holds of a plan that runs.
 
 pub(crate) mod account;
+mod blocked;
 pub(crate) mod state;
 pub(crate) mod tables;
 
@@ -11,7 +12,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 pub use account::Rows;
+pub use blocked::BlockedBy;
 pub use state::Status;
+
+use penstock_types::Tick;
 
 use crate::error::{RunError, StartError};
 use crate::latency::Latency;
@@ -35,6 +39,8 @@ pub struct QueryMetrics {
     pub batches_in: u64,
     /// Largest distance between a late row and the watermark it missed, in ticks of event time.
     pub late_by: Option<u64>,
+    /// The unit of `late_by`.
+    pub tick: Option<Tick>,
     /// How long it has been running, or ran.
     pub seconds: f64,
     /// Rows taken in per second, of late.
@@ -59,6 +65,13 @@ pub struct QueryMetrics {
     pub tasks: Vec<TaskMetrics>,
 }
 
+impl QueryMetrics {
+    /// `late_by` as people write it.
+    pub fn late_by_text(&self) -> Option<String> {
+        Some(self.tick?.describe(i128::from(self.late_by?)))
+    }
+}
+
 impl Query {
     /// Its name, unique among the queries that run.
     pub fn name(&self) -> &str {
@@ -80,6 +93,11 @@ impl Query {
         self.state.status()
     }
 
+    /// Whether this thread runs tasks of its engine: whoever waits here for the query may wait for ever.
+    pub fn is_run_here(&self) -> bool {
+        self.state.is_run_here()
+    }
+
     /// Ends it now: what is on its way is given up. Does not wait.
     pub fn stop(&self) {
         self.state.stop();
@@ -88,6 +106,12 @@ impl Query {
     /// Ends its input: what was taken in is processed, windows close, results leave. Does not wait.
     pub fn drain(&self) {
         self.state.drain();
+    }
+
+    /// Rows that wait to be processed, or for its end: they are lost if it is stopped now, besides what its operators
+    /// hold. Results that wait to be read are not.
+    pub fn waiting_rows(&self) -> u64 {
+        self.state.waiting_rows()
     }
 
     /// Waits until it has ended, or `timeout` is over. Whether it has ended.
@@ -134,6 +158,11 @@ impl Query {
     /// What it has come to so far.
     pub fn metrics(&self) -> QueryMetrics {
         self.state.metrics()
+    }
+
+    /// Rows, and results on their way to a further window, that came too late.
+    pub fn late_rows(&self) -> u64 {
+        self.state.account.late_rows()
     }
 
     /// Forgets the latencies measured so far, so that a warm-up does not count.

@@ -20,9 +20,12 @@ use super::account::Account;
 use super::tables::LiveTable;
 use crate::clock::{Timepiece, now_ns};
 use crate::engine::bell::Bell;
+use crate::engine::workers;
 use crate::error::RunError;
+use crate::feed::FeedHandle;
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output, Part};
+use crate::pipeline::ShareGauge;
 use crate::results::Results;
 
 /// What a query is doing.
@@ -74,10 +77,14 @@ pub(crate) struct Kept {
 /// What a query is made of, besides its tasks.
 pub(crate) struct Parts {
     pub(crate) id: u64,
+    /// The number of its engine.
+    pub(crate) engine: u64,
     pub(crate) name: String,
     pub(crate) account: Account,
     pub(crate) coordinator: Coordinator,
     pub(crate) outputs: Vec<Kept>,
+    /// The feeds that it reads.
+    pub(crate) feeds: Vec<FeedHandle>,
     /// Whether it is a source that queries share.
     pub(crate) is_source: bool,
     /// The shared sources that it reads, by their number, each with the task that does.
@@ -97,6 +104,10 @@ pub(crate) struct TaskFace {
     /// The tasks that read what it writes.
     pub(crate) readers: Vec<usize>,
     pub(crate) is_source: bool,
+    /// The output that leaves by it, if it is a sink.
+    pub(crate) output: Option<usize>,
+    /// Which of the parts of an operator it is, and which part of the rows it takes.
+    pub(crate) part: Option<(usize, Arc<ShareGauge>)>,
 }
 
 /// The shared part of a query.
@@ -159,6 +170,11 @@ impl State {
         self.faces().iter().for_each(|task| task.bell.call());
     }
 
+    /// Whether this thread runs tasks of its engine, and so cannot wait for it.
+    pub(crate) fn is_run_here(&self) -> bool {
+        workers::is_of(self.engine)
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         // Acquire: whoever acts on it sees the error that is the reason.
         self.stopping.load(Ordering::Acquire)
@@ -183,9 +199,27 @@ impl State {
         self.fail(RunError::Stopped);
     }
 
+    /// Ends its input where that stands now.
     pub(crate) fn drain(&self) {
+        self.feeds.iter().for_each(FeedHandle::cut);
         self.draining.store(true, Ordering::Release);
         self.call_all();
+    }
+
+    /// Lets results wait for whoever reads them later, as many as there are.
+    pub(crate) fn keep_results(&self) {
+        self.outputs.iter().filter_map(|output| output.results.as_ref()).for_each(Results::keep_all);
+    }
+
+    /// Rows that wait to be processed, or for the end of the query.
+    pub(crate) fn waiting_rows(&self) -> u64 {
+        let rows = |face: &TaskFace| face.bell.row.work().rows + face.bell.row.did.held_rows.get();
+        let in_front: u64 = self.faces().iter().map(rows).sum();
+        let collected = self.outputs.iter().filter_map(|output| output.collected.as_ref());
+        let rows = |batches: &Arc<Mutex<Vec<RecordBatch>>>| -> usize {
+            locked(batches).iter().map(RecordBatch::num_rows).sum()
+        };
+        in_front + collected.map(rows).sum::<usize>() as u64
     }
 
     /// One of its tasks is gone, with everything that it held.
@@ -232,6 +266,7 @@ impl State {
             late_results: rows.late_results,
             rows_shed: rows.shed,
             rows_rejected: rows.rejected,
+            rejected_results: rows.rejected_results,
             late_by: self.account.late_by(),
             tick: self.account.tick,
             batches_in: self.account.batches(),
@@ -296,6 +331,7 @@ impl State {
             rows: self.account.rows(),
             batches_in: self.account.batches(),
             late_by: self.account.late_by(),
+            tick: self.account.tick,
             seconds: until.saturating_sub(self.started_ns) as f64 / 1e9,
             rows_per_second: f64::from_bits(self.rate.get()),
             event_latency: self.account.event_latency.summary(),

@@ -24,7 +24,7 @@ use penstock_operators::{Snapshot, Stateful};
 use penstock_progress::NEVER;
 use penstock_types::{KeyGroups, PlanError};
 
-use crate::plan::Outputs;
+use crate::plan::{Outputs, Step};
 
 /// Where an operator with state stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,9 +102,10 @@ impl Part {
     /// A part of the input of these plans.
     ///
     /// # Errors
-    /// State of another plan (S3); states that have not come equally far (S4); a stream that there is not.
+    /// A plan that goes by the clock, which does not go on between parts; state of another plan (S3); states that have not come equally far (S4); a stream that there is not.
     pub fn new(outputs: &Outputs, options: PartOptions) -> Result<Self, PlanError> {
         let PartOptions { from, is_last, told } = options;
+        check_clock(outputs)?;
         let plan = mark(outputs)?;
         if from.iter().any(|from| from.plan != plan) {
             return Err(refused(
@@ -192,4 +193,23 @@ fn by_number(outputs: &Outputs, mut told: HashMap<String, i64>) -> Result<Vec<i6
         Some(unknown) => Err(refused(format!("there is no stream {unknown:?} to tell of event time"))),
         None => Ok(times),
     }
+}
+
+/// Refuses what happens as time goes by while nothing comes: between two parts nobody is there to see it.
+fn check_clock(outputs: &Outputs) -> Result<(), PlanError> {
+    for node in outputs.graph().nodes() {
+        let what = match node.step() {
+            Step::Stream(stream) if stream.idle_after_ns.is_some() => {
+                "a stream is not waited for after a while (idle_after=)"
+            }
+            Step::Window(window) if window.close_after_ns.is_some() => {
+                "windows close after a while (close_after=)"
+            }
+            _ => continue,
+        };
+        return Err(refused(format!(
+            "{what}: that goes by the clock, which does not go on between parts; leave it out, or run the pipeline on an engine"
+        )));
+    }
+    Ok(())
 }

@@ -165,6 +165,9 @@ impl Chain {
                 };
                 self.map(Map::Format { from: Timestamp(*unit, None), zone })
             }
+            (from @ (Time32(_) | Time64(_)), to) if is_string(to) => {
+                self.checked(Map::Format { from: from.clone(), zone: None })
+            }
             (from, to) if is_string(to) => self.map(Map::Format { from: from.clone(), zone: None }),
             (from, Boolean) if is_whole(from) || is_float(from) || matches!(from, Decimal128(..)) => {
                 self.map(Map::ToBool)

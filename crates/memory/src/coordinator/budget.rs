@@ -56,6 +56,11 @@ impl Budget {
         self.bytes.saturating_sub(self.used())
     }
 
+    /// Whether more is in use than logs may grow to: whoever can wait should.
+    pub(super) fn is_over(&self) -> bool {
+        self.used() > self.bytes - self.bytes / KEPT_FROM_LOGS
+    }
+
     /// Takes what a log reserves, if it fits (B2).
     pub(super) fn try_reserve(&self, bytes: usize) -> Result<(), MemoryLimit> {
         self.try_own(bytes, self.payload(), self.bytes)

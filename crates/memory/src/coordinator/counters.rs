@@ -14,7 +14,8 @@ pub struct Counters {
     pub budget_bytes: u64,
     /// Bytes in use: charges of all logs, and state.
     pub used_bytes: u64,
-    /// Bytes of used_bytes that are payload: buffers from outside that chunks keep alive.
+    /// Bytes of used_bytes that are payload, buffers from outside that chunks keep alive, or copies of results that wait
+    /// to be read.
     pub pinned_bytes: u64,
     /// Bytes that were handed to the user, who has not let go of them. Not part of used_bytes.
     pub exported_bytes: u64,

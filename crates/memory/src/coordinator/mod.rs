@@ -8,8 +8,9 @@
 //! M1. A piece is with one [`Memory`], in the pool, or on its way between them; never in two of these.
 //! M2. A charge rises before memory leaves and falls after it returns: it may read high for an instant, never low.
 //!     At rest `used_bytes` is the sum of all charges: per log `max(reserved, held) + payload`, or `held + payload`
-//!     once its account is gone, and the bytes of state.
-//! M3. Only payload takes `used_bytes` beyond the budget: it is there already when it is counted.
+//!     once its account is gone, the bytes of state, and of results that were copied and wait.
+//! M3. Only payload, and results that wait, take `used_bytes` beyond the budget: they are there already when they are
+//!     counted.
 //! M4. What a log reserved is charged for as long as it has its account, so growth of others cannot take it away.
 //! M5. Dropping memory waits for nobody: no lock, no thread. In a forked child, where there is no allocator thread and
 //!     a lock may be held for ever, it goes to the system directly.
@@ -17,6 +18,7 @@
 //!
 //! - `budget`, `limit`: `used_bytes`, and the refusal of what does not fit
 //! - `account`, `charge`, `state`: charges of logs and of state
+//! - `results`: what waits to be read
 //! - `memory`, `order`: one piece of memory, and the order for the next
 //! - `pool`, `source`: pieces for reuse, and the thread that maps and unmaps
 //! - `counters`: what all of it came to
@@ -30,6 +32,7 @@ mod memory;
 mod options;
 mod order;
 mod pool;
+mod results;
 mod source;
 mod state;
 
@@ -40,10 +43,11 @@ use std::thread::{self, JoinHandle};
 pub use self::account::{Account, Inline};
 pub use self::counters::Counters;
 pub use self::limit::MemoryLimit;
-pub use self::memory::Memory;
+pub use self::memory::{Claim, Memory};
 pub use self::options::Options;
 pub use self::order::ChunkOrder;
 pub use self::pool::chunk_bytes;
+pub use self::results::{Hold, ResultAccount};
 pub use self::state::StateAccount;
 pub use penstock_queue::supply::Refused;
 
@@ -81,6 +85,11 @@ impl Coordinator {
     /// An account for the state of an operator.
     pub fn state_account(&self) -> StateAccount {
         StateAccount::new(Arc::clone(&self.0.source))
+    }
+
+    /// An account for results that wait to be read.
+    pub fn result_account(&self) -> ResultAccount {
+        ResultAccount::new(Arc::clone(&self.0.source))
     }
 
     /// What it was made with.

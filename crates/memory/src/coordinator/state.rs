@@ -34,6 +34,19 @@ impl StateAccount {
         Ok(())
     }
 
+    /// An account for a part of the state that is split off, with so many of its bytes, as far as it has them.
+    pub fn split(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self { source: Arc::clone(&self.source), bytes }
+    }
+
+    /// Takes over all that the other one has.
+    pub fn absorb(&mut self, other: &mut Self) {
+        debug_assert!(Arc::ptr_eq(&self.source, &other.source), "both are of one budget");
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
     /// How large the state was said to be.
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -6,7 +6,7 @@ use penstock_queue::log;
 
 use crate::chunk::{Chunk, Span};
 use crate::column::Column;
-use crate::coordinator::Memory;
+use crate::coordinator::{Claim, Memory};
 use crate::signal::Signal;
 
 /// What a reader finds next.
@@ -58,6 +58,11 @@ impl Lease {
     /// The memory of the chunk, which leaves the log's account: whoever holds it keeps it from now on.
     pub(crate) fn export(&self) -> Arc<Memory> {
         self.chunk.export()
+    }
+
+    /// The memory of the chunk, which stays with the log's account until the claim is gone.
+    pub(crate) fn claim(&self) -> (Arc<Memory>, Claim) {
+        self.chunk.claim()
     }
 
     /// Leaves only the first `rows` rows, for now.

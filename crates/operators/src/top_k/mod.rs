@@ -250,6 +250,10 @@ impl Stateful for TopK {
         self.late
     }
 
+    fn keys(&self) -> usize {
+        self.windows.iter().map(|(_, window)| window.len()).sum()
+    }
+
     fn bytes(&self) -> usize {
         self.windows.bytes()
     }

@@ -54,6 +54,11 @@ pub(super) struct TopWindow {
 }
 
 impl TopWindow {
+    /// Its keys.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// A window without rows.
     pub(super) fn new(spec: &TopKSpec) -> Self {
         Self {

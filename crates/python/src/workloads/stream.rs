@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use penstock_border::guarded;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -29,6 +30,7 @@ impl BatchStream {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl BatchStream {
     #[getter]
@@ -44,6 +46,6 @@ impl BatchStream {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
         let batches = batches.ok_or_else(|| consumed_error(py))?;
-        stream_capsule(py, &self.schema, batches, requested_schema)
+        stream_capsule(py, &self.schema, batches.map(Ok), requested_schema)
     }
 }

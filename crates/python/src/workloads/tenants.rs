@@ -1,5 +1,6 @@
 //! The jobs of mixed tenants, as Python takes them: names and numbers, and the options of each source's tables.
 
+use penstock_border::guarded;
 use penstock_workloads::WorkloadError;
 use penstock_workloads::ipq::{Ipq, Job, Query, Tenants, Urgency};
 use pyo3::prelude::*;
@@ -13,6 +14,7 @@ use super::refused;
 type Described<'py> = (&'static str, &'static str, u64, u64, u64, u64, Bound<'py, PyDict>, Vec<u64>);
 
 /// The jobs, with as many rows for each source as it sends in so many seconds of event time.
+#[guarded]
 #[pyfunction]
 pub fn ipq_tenants<'py>(
     py: Python<'py>,

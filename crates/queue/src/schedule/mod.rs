@@ -13,10 +13,17 @@
 //! K2. Only READY becomes RUNNING, and whoever made that change has the task alone. It becomes IDLE only by an exchange
 //!     that fails if READY was set meanwhile.
 //! K3. Whoever makes a state READY reads the rank *afterwards*, and sets the bit at that rank. Whoever clears a bit
-//!     reads which task has the rank *afterwards*, and takes that task if it is READY, or, in `publish`, sets the
+//!     reads which task has the rank *afterwards*, and takes that task if it is READY, or has it already, or sets the
 //!     bit again. A bit too many costs a failed exchange and no more.
 //! K4. `publish` goes through the ranks. At each it stores which task has it, and in the task's row the rank; then it
 //!     makes a read-modify-write of the task's state, which releases both; and if that was READY, it sets the bit.
+//!
+//! K5. A wake-up that finds a task READY asks for its class *afterwards*, and sets the bit of [`Class::Now`] as well if
+//!     that is the class by now: what the task is woken for may be worth running it. So the class only rises until the
+//!     task is taken, or `publish` says otherwise; whoever publishes a class that may be out of date by then calls
+//!     `raise` behind it. A hand-back in the class [`Class::Spare`] is an exchange that fails if READY was set
+//!     meanwhile, and then the class is asked for again: of the two, the later one sees what the other has
+//!     released.
 //!
 //! So no READY is lost. Say that a task becomes READY, and look at the order of its state word:
 //!
@@ -58,6 +65,15 @@ pub enum Class {
     Now,
     /// Only when no task of the other class is ready.
     Spare,
+}
+
+/// How a wake-up has found the task whose class it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Idle: it becomes ready in the class that is said.
+    Idle,
+    /// Ready: it is raised if [`Class::Now`] is said, and stays in its class otherwise.
+    Ready,
 }
 
 /// Tasks, and which of them is to run next.
@@ -189,17 +205,42 @@ impl<T> ScheduleQueue<T> {
         Some(task)
     }
 
-    /// Says that there is something to do for a task. If it was idle, it becomes ready in the class that `class` says.
+    /// Says that there is something to do for a task. If it was idle, it becomes ready in the class that `class` says;
+    /// if it was ready, it may be raised to that class.
     ///
     /// An id that is out of use does no harm; one that another task has by now wakes that one.
-    pub fn wake(&self, task: TaskId, class: impl FnOnce() -> Class) {
+    pub fn wake(&self, task: TaskId, class: impl FnOnce(Found) -> Class) {
         let Some(row) = self.table.row(task) else { return };
         // AcqRel: Release hands over what was published for the task before; it pairs with the Acquire in `pop`.
         // Acquire pairs with the Release in `publish`: the rank read below is the one given there, or a newer one.
-        if row.state.fetch_or(READY, ordering("schedule.wake", Ordering::AcqRel)) == IDLE {
-            // In a drop, since `class` may panic and the task is READY already.
-            let mut duty = Duty { queue: self, row, class: Class::Now };
-            duty.class = class();
+        match row.state.fetch_or(READY, ordering("schedule.wake", Ordering::AcqRel)) {
+            IDLE => {
+                // In a drop, since `class` may panic and the task is READY already.
+                let mut duty = Duty { queue: self, row, class: Class::Now };
+                duty.class = class(Found::Idle);
+            }
+            READY if !planted("schedule.wake.raise") => self.lift(row, || class(Found::Ready)),
+            _ => {}
+        }
+    }
+
+    /// Raises a task that is ready, if `class` says [`Class::Now`]: behind a [`Self::publish`] of a class that was settled
+    /// before.
+    pub fn raise(&self, task: TaskId, class: impl FnOnce() -> Class) {
+        let Some(row) = self.table.row(task) else { return };
+        if planted("schedule.raise") {
+            return;
+        }
+        // AcqRel: of this and a wake-up that finds the task READY, the later one sees what led to the other (K5).
+        if row.state.fetch_or(0, ordering("schedule.raise.look", Ordering::AcqRel)) == READY {
+            self.lift(row, class);
+        }
+    }
+
+    /// K5, for a row that was found READY. Whoever made it so has woken a worker, or will.
+    fn lift(&self, row: &Row<T>, class: impl FnOnce() -> Class) {
+        if class() == Class::Now {
+            self.push(row, Class::Now);
         }
     }
 
@@ -220,20 +261,42 @@ impl<T> ScheduleQueue<T> {
         taken
     }
 
-    /// Takes that task, whatever its rank, if it is ready. Its bit stays behind, which K3 allows.
+    /// Takes that task, whatever its rank, if it is ready.
     pub fn pop_this(&self, task: TaskId) -> Option<Running<'_, T>> {
         let row = self.table.row(task)?;
         // Acquire: as in `take`.
         let take = ordering("schedule.pop_this", Ordering::Acquire);
-        let taken = row.state.compare_exchange(READY, RUNNING, take, Ordering::Relaxed).is_ok();
-        taken.then(|| Running::new(self, task, row))
+        row.state.compare_exchange(READY, RUNNING, take, Ordering::Relaxed).ok()?;
+        // Otherwise it would be in the class of that bit again, whatever it is handed back in.
+        let rank = row.rank.load(Ordering::Relaxed) as usize;
+        let forgot = [Class::Now, Class::Spare].map(|class| self.forget(class, rank, task));
+        if forgot.contains(&true) {
+            self.parking.unpark_one();
+        }
+        Some(Running::new(self, task, row))
+    }
+
+    /// Clears a bit of a task that the caller has taken, unless the rank is another's by now (K3). Whether others were out
+    /// of sight for an instant.
+    fn forget(&self, class: Class, rank: usize, task: TaskId) -> bool {
+        let bits = self.bits(class);
+        if !bits.is_set(rank) {
+            return false;
+        }
+        let cleared = bits.clear(rank);
+        // Relaxed: the Acquire on the bit made the store of K4 visible.
+        let is_others = cleared.was_set && self.table.order(rank).load(Ordering::Relaxed) != task;
+        if is_others && !planted("schedule.forget.again") {
+            bits.set(rank);
+        }
+        cleared.restored || is_others
     }
 
     fn take(&self, restored: &mut bool) -> Option<Running<'_, T>> {
         loop {
-            let rank = match self.now.take_first(restored) {
-                Some(rank) => rank,
-                None => self.spare.take_first(restored)?,
+            let (rank, other) = match self.now.take_first(restored) {
+                Some(rank) => (rank, Class::Spare),
+                None => (self.spare.take_first(restored)?, Class::Now),
             };
             // Relaxed: the Acquire on the bit made the store of K4 visible.
             let task = self.table.order(rank).load(Ordering::Relaxed);
@@ -241,6 +304,7 @@ impl<T> ScheduleQueue<T> {
             // Acquire: pairs with the Release of whoever handed the task back or woke it (R2).
             let take = ordering("schedule.pop", Ordering::Acquire);
             if row.state.compare_exchange(READY, RUNNING, take, Ordering::Relaxed).is_ok() {
+                *restored |= self.forget(other, rank, task); // it may have been raised
                 return Some(Running::new(self, task, row));
             }
         }

@@ -35,15 +35,16 @@ impl<'a, T> Running<'a, T> {
         self.task
     }
 
-    /// Hands it back: it still has work.
-    pub fn ready(self, class: Class) {
-        self.hand_back(class);
+    /// Hands it back: it still has work, and is ready in that class; or in the one that `again` says, if somebody woke it
+    /// meanwhile.
+    pub fn ready(self, class: Class, again: impl FnMut(&T) -> Class) {
+        self.hand_back(class, again);
         mem::forget(self);
     }
 
     /// Hands it back: it has no work, unless somebody woke it meanwhile. Then it is ready again, in the class that
     /// `class` says.
-    pub fn idle(self, class: impl FnOnce(&T) -> Class) {
+    pub fn idle(self, mut class: impl FnMut(&T) -> Class) {
         // Release: hands over the payload, and pairs with the Acquire in `pop`.
         let give = ordering("schedule.idle", Ordering::Release);
         let slept = if planted("schedule.idle.check") {
@@ -53,8 +54,8 @@ impl<'a, T> Running<'a, T> {
             self.row.state.compare_exchange(RUNNING, IDLE, give, Ordering::Relaxed).is_ok()
         };
         if !slept {
-            let class = class(&self);
-            self.hand_back(class);
+            let first = self.ask(&mut class);
+            self.hand_back(first, class);
         }
         mem::forget(self);
     }
@@ -72,16 +73,32 @@ impl<'a, T> Running<'a, T> {
         payload.expect("a running task has a payload")
     }
 
-    fn hand_back(&self, class: Class) {
+    /// The class of a task that was woken while it ran.
+    fn ask(&self, class: &mut impl FnMut(&T) -> Class) -> Class {
+        // Acquire: what it was woken for is there (K5). READY goes, so that the next wake-up can be told from this one.
+        self.row.state.fetch_and(!READY, ordering("schedule.ask", Ordering::Acquire));
+        class(self)
+    }
+
+    /// K5.
+    fn hand_back(&self, mut class: Class, mut again: impl FnMut(&T) -> Class) {
         // AcqRel: Release hands over the payload, and pairs with the Acquire in `pop`. Acquire as in `wake`.
-        self.row.state.swap(READY, ordering("schedule.ready", Ordering::AcqRel));
+        let give = ordering("schedule.ready", Ordering::AcqRel);
+        while class == Class::Spare && !planted("schedule.ready.again") {
+            if self.row.state.compare_exchange(RUNNING, READY, give, Ordering::Relaxed).is_ok() {
+                self.queue.push(self.row, class);
+                return;
+            }
+            class = self.ask(&mut again);
+        }
+        self.row.state.swap(READY, give);
         self.queue.push(self.row, class);
     }
 }
 
 impl<T> Drop for Running<'_, T> {
     fn drop(&mut self) {
-        self.hand_back(Class::Now);
+        self.hand_back(Class::Now, |_| Class::Now);
         self.queue.parking.unpark_one();
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! From "Enjima" (SIGMOD 2025), with its equations put right. A task's priority is the inverse of its output cost,
 //! weighted by how the latency of its query changes; it is worth a run when enough rows wait for it, or when it has
-//! not run for long enough; and it runs until the next epoch.
+//! not run for long enough; and it runs for about as long as an epoch.
 //!
 //! Added to it, since a priority alone leaves out whoever is dearest for as long as the others have work:
 //!
 //! A1. A task that nobody has measured gets a block at once, whatever waits for it.
 //! A2. A task whose writer has no room is worth a run: its input cannot grow to the threshold.
 //! A3. A task that has waited for `STARVED_NS` goes in front of all that have not.
-//!
-//! Whoever is worth a run only for its waiting has one per epoch (`once`): then rows must come together again.
+//! A4. Before that, its priority grows with its wait, by itself for each `TURN_NS`. So those that cost alike take turns,
+//!     and who costs twice as much has half as many: small differences of what was measured decide nothing.
 
 mod latency;
 mod output_cost;
@@ -22,7 +22,7 @@ use self::latency::Latency;
 use self::output_cost::{LEAST_OUTPUT_COST_NS, OutputCosts};
 use self::thresholds::Thresholds;
 use super::{Decision, Policy};
-use crate::quantum::{BLOCK_ROWS, Quantum};
+use crate::quantum::{BLOCK_ROWS, QUANTUM_NS, Quantum};
 use crate::snapshot::{QueryView, Snapshot, TaskView};
 
 /// The fewest rows of a run at the end of an epoch: the shortest run, whose fixed cost is a quarter.
@@ -34,8 +34,11 @@ const LEAST_ROWS: u64 = 512;
 /// (157 M rows/s). The rates differ, and no other wait was tried.
 const STARVED_NS: u64 = 10_000_000;
 
-/// Above every priority that comes from a cost.
-const STARVED_PRIORITY: f64 = 2.0 / LEAST_OUTPUT_COST_NS;
+/// The wait that adds a task's priority to itself once more (A4): about a turn of somebody else.
+const TURN_NS: u64 = QUANTUM_NS;
+
+/// Above every priority that comes from a cost and from less of a wait.
+const STARVED_PRIORITY: f64 = 2.0 * (1.0 + (STARVED_NS / TURN_NS) as f64) / LEAST_OUTPUT_COST_NS;
 
 /// The adaptive policy.
 #[derive(Debug, Default)]
@@ -98,26 +101,25 @@ impl Adaptive {
     fn decide(&self, index: usize, task: &TaskView, now_ns: u64) -> Decision {
         let state = self.queries.get(task.query);
         let weight = state.map_or(1.0, |state| state.latency.weight());
-        let priority = weight / self.costs.cost_ns(index);
         let waited_ns = waited_ns(task, now_ns);
+        let quantum = task
+            .cost_ns
+            .map_or(Quantum::of_rows(BLOCK_ROWS), |cost_ns| Quantum::of_cost(cost_ns, LEAST_ROWS));
         if waited_ns > STARVED_NS {
             let priority = STARVED_PRIORITY + waited_ns as f64 / STARVED_NS as f64;
-            let quantum = task.cost_ns.map_or(Quantum::Rows(BLOCK_ROWS), |cost_ns| Quantum::UntilEpoch {
-                cost_ns,
-                least_rows: LEAST_ROWS,
-            });
-            return Decision::new(task, priority, 1, quantum).once();
+            return Decision::new(task, priority, 1, quantum);
         }
-        let Some(cost_ns) = task.cost_ns else {
-            return Decision::new(task, priority, 1, Quantum::Rows(BLOCK_ROWS)).once();
-        };
-        let quantum = Quantum::UntilEpoch { cost_ns, least_rows: LEAST_ROWS };
+        let turns = 1.0 + waited_ns as f64 / TURN_NS as f64;
+        let priority = weight * turns / self.costs.cost_ns(index);
+        if task.cost_ns.is_none() {
+            return Decision::new(task, priority, 1, quantum);
+        }
         let (event_rows, idle_ns) =
             state.map_or((1, 0), |state| (state.thresholds.event_rows(), state.thresholds.idle_ns()));
         let threshold_rows = if self.is_full[index] { 1 } else { event_rows };
         let has_idled = !task.is_running && now_ns.saturating_sub(task.last_run_ns) > idle_ns;
         if has_idled && task.pending_rows < threshold_rows {
-            return Decision::new(task, priority, 1, quantum).once();
+            return Decision::new(task, priority, 1, quantum);
         }
         Decision::new(task, priority, threshold_rows, quantum)
     }

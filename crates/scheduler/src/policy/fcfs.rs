@@ -32,9 +32,11 @@ impl Policy for Fcfs {
         }
         decisions.clear();
         decisions.extend(
-            snapshot.tasks.iter().zip(&self.ages_ns).map(|(task, &age_ns)| {
-                Decision::new(task, age_ns as f64, 1, Quantum::Rows(BLOCK_ROWS)).once()
-            }),
+            snapshot
+                .tasks
+                .iter()
+                .zip(&self.ages_ns)
+                .map(|(task, &age_ns)| Decision::new(task, age_ns as f64, 1, Quantum::of_rows(BLOCK_ROWS))),
         );
     }
 }

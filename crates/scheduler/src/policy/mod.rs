@@ -9,7 +9,8 @@
 //!     eligible means work, and signals mean eligible, whatever the thresholds say.
 //!
 //! An ineligible task still runs when no eligible one is ready: thresholds decide who comes first under load, never
-//! whether somebody runs.
+//! whether somebody runs. A task that has used its quantum up is as ineligible until the next plan: however late that is,
+//! nobody waits for more than a quantum of each of those in front.
 //!
 //! - [`adaptive`]: least cost per result first, with thresholds that follow the latency
 //! - [`fcfs`]: oldest arrival first
@@ -38,9 +39,7 @@ pub struct Decision {
     pub threshold_rows: u64,
     /// Whether the task was worth a run when the snapshot was taken.
     pub is_eligible: bool,
-    /// After a run it stands behind those that had none in this epoch.
-    pub once: bool,
-    /// How long it may run.
+    /// How long it may run. Then it stands behind those that had no run since the plan.
     pub quantum: Quantum,
 }
 
@@ -49,11 +48,7 @@ impl Decision {
     fn new(task: &TaskView, priority: f64, threshold_rows: u64, quantum: Quantum) -> Self {
         let is_eligible =
             !task.is_blocked && is_worth_running(task.pending_rows, task.signals, threshold_rows);
-        Self { priority, threshold_rows, is_eligible, once: false, quantum }
-    }
-
-    fn once(self) -> Self {
-        Self { once: true, ..self }
+        Self { priority, threshold_rows, is_eligible, quantum }
     }
 }
 

@@ -61,8 +61,7 @@ mod tests {
             priority,
             threshold_rows: 1,
             is_eligible: true,
-            once: false,
-            quantum: Quantum::Rows(1),
+            quantum: Quantum::of_rows(1),
         };
         let mut order = Order::default();
         let decisions = [0.0, 2.0, f64::NAN, 1.0, 2.0, -0.0].map(decision);

@@ -18,7 +18,7 @@ impl Policy for Rr {
         decisions.extend(snapshot.tasks.iter().map(|task| {
             // Elapsed time rather than the instant: a float tells nanoseconds apart in what is near only.
             let rested_ns = snapshot.now_ns.saturating_sub(task.last_run_ns);
-            Decision::new(task, rested_ns as f64, 1, Quantum::Rows(BLOCK_ROWS)).once()
+            Decision::new(task, rested_ns as f64, 1, Quantum::of_rows(BLOCK_ROWS))
         }));
     }
 }

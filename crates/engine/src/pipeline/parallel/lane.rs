@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use penstock_memory::coordinator::StateAccount;
-use penstock_memory::{Physical, Signal, SlotId, SourceColumns};
+use penstock_memory::{MemoryLimit, Physical, Signal, SlotId, SourceColumns};
 use penstock_operators::Stateful;
+use penstock_queue::log::Work;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
 
+use super::charged::{Charged, Load};
 use super::splitter::{Item, Portion};
-use super::way::{WayIn, WayOut};
+use super::way::{Carried, WayIn, WayOut};
 use crate::error::RunError;
+use crate::pipeline::BlockedOn;
 use crate::pipeline::chain::{Chain, elapsed_ns};
 use crate::pipeline::rejects::Rejects;
 use crate::pipeline::source::TimeFrom;
@@ -35,10 +38,38 @@ pub(crate) enum Part {
         state: Box<dyn Stateful>,
         watermark: i64,
         arrived_ns: u64,
+        charged: Charged,
     },
     Signal(Signal),
     /// Everything that is left.
-    End(Box<dyn Stateful>),
+    End {
+        state: Box<dyn Stateful>,
+        arrived_ns: u64,
+        charged: Charged,
+    },
+}
+
+impl Part {
+    fn state(&self) -> Option<&dyn Stateful> {
+        match self {
+            Self::State { state, .. } | Self::End { state, .. } => Some(&**state),
+            Self::Signal(_) => None,
+        }
+    }
+}
+
+impl Carried for Part {
+    /// Whoever merges has as much to do as there are keys, and looks at each in any case.
+    fn work(&self) -> Work {
+        Work { rows: self.state().map_or(0, |state| state.keys().max(1) as u64), signals: 1 }
+    }
+
+    fn arrived_ns(&self) -> u64 {
+        match self {
+            Self::State { arrived_ns, .. } | Self::End { arrived_ns, .. } => *arrived_ns,
+            Self::Signal(_) => 0,
+        }
+    }
 }
 
 /// What a lane is made of.
@@ -55,6 +86,7 @@ pub(crate) struct LaneParts {
     pub(crate) entered: Arc<Counter>,
     pub(crate) late: Arc<LateCount>,
     pub(crate) state: StateAccount,
+    pub(crate) load: Arc<Load>,
     pub(in crate::pipeline) rejects: Option<Rejects>,
 }
 
@@ -67,6 +99,8 @@ pub(crate) struct Lane {
     ended: bool,
     batches: u64,
     rows: u64,
+    /// What it has handed out, by the keys in it.
+    rows_out: u64,
     arrived_ns: u64,
     blocked: bool,
 }
@@ -80,6 +114,7 @@ impl Lane {
             ended: false,
             batches: 0,
             rows: 0,
+            rows_out: 0,
             arrived_ns: 0,
             blocked: false,
         }
@@ -97,7 +132,7 @@ impl Lane {
         if self.at_hand.is_some() {
             return self.process();
         }
-        let Some(item) = self.parts.items.take(Item::rows) else { return Ok(Step::Idle) };
+        let Some(item) = self.parts.items.take() else { return Ok(Step::Idle) };
         match item {
             Item::Portion(portion) => {
                 let opened = self.parts.chain.run.open(&self.parts.columns, &portion.batch);
@@ -109,14 +144,14 @@ impl Lane {
             Item::Watermark { watermark, arrived_ns } => {
                 self.arrived_ns = arrived_ns;
                 let state = self.parts.operator.split_off(watermark);
-                self.charge()?;
-                self.due.push_back(Part::State { state, watermark, arrived_ns });
+                let charged = self.split_charge(state.bytes())?;
+                self.due.push_back(Part::State { state, watermark, arrived_ns, charged });
             }
             Item::Signal(signal) => self.due.push_back(Part::Signal(signal)),
             Item::End => {
                 let rest = self.parts.operator.extract(penstock_types::KeyGroups::ALL);
-                self.charge()?;
-                self.due.push_back(Part::End(rest));
+                let charged = self.split_charge(rest.bytes())?;
+                self.due.push_back(Part::End { state: rest, arrived_ns: self.arrived_ns, charged });
                 self.ended = true;
             }
         }
@@ -129,6 +164,9 @@ impl Lane {
         let parts = &mut self.parts;
         let (run, piece) = (&mut parts.chain.run, &mut portion.pieces[*next]);
         run.begin(&parts.columns, piece.start, piece.len);
+        if let Some(good) = piece.good.take() {
+            run.select(good);
+        }
         if let Some(clock) = parts.clock {
             match clock.from {
                 TimeFrom::Columns { time, .. } | TimeFrom::Marked { time } => {
@@ -159,16 +197,15 @@ impl Lane {
         let left = parts.chain.run.len();
         if left > 0 {
             let started = Instant::now();
+            let before = parts.operator.late().rows;
             let consumed = parts.operator.consume(0, &mut parts.chain.run);
             consumed.map_err(|error| RunError::Compute { operator: parts.name.to_owned(), error })?;
             parts.profile.record(left, 0, elapsed_ns(started));
             parts.entered.add(left as u64);
-            let late = parts.operator.late();
-            if let Some(by) = late.by {
-                parts.late.set(late.rows, by);
-            }
+            parts.late.note(before, parts.operator.late());
         }
         self.rows += rows as u64;
+        self.parts.items.done(rows as u64);
         if is_last {
             self.parts.chain.run.close();
             self.at_hand = None;
@@ -179,11 +216,19 @@ impl Lane {
 
     fn charge(&mut self) -> Result<(), RunError> {
         let bytes = self.parts.operator.bytes();
-        self.parts.state.set(bytes).map_err(|limit| RunError::MemoryLimit {
-            operator: self.parts.name.to_owned(),
-            bytes,
-            limit,
-        })
+        self.parts.state.set(bytes).map_err(|limit| self.exceeded(bytes, limit))
+    }
+
+    fn exceeded(&self, bytes: usize, limit: MemoryLimit) -> RunError {
+        RunError::MemoryLimit { operator: self.parts.name.to_owned(), bytes, limit }
+    }
+
+    /// The charge of a part of so many bytes that was split off; the rest stays with the lane.
+    fn split_charge(&mut self, bytes: usize) -> Result<Charged, RunError> {
+        let mut account = self.parts.state.split(bytes);
+        self.charge()?;
+        account.set(bytes).map_err(|limit| self.exceeded(bytes, limit))?;
+        Ok(Charged::new(account))
     }
 
     /// Hands out what is due. Whether all of it has left.
@@ -193,18 +238,30 @@ impl Lane {
         {
             return false;
         }
-        while let Some(part) = self.due.pop_front() {
-            if let Err(back) = self.parts.out.offer(part, 0) {
+        while let Some(mut part) = self.due.pop_front() {
+            // What has left once and came back counts already.
+            if let Part::State { charged, .. } | Part::End { charged, .. } = &mut part
+                && !charged.is_sent()
+            {
+                if !self.parts.load.has_room(charged.bytes()) {
+                    self.due.push_front(part);
+                    return false;
+                }
+                charged.send(&self.parts.load);
+            }
+            let rows = part.work().rows;
+            if let Err(back) = self.parts.out.offer(part) {
                 self.due.push_front(back);
                 return false;
             }
+            self.rows_out += rows;
         }
         true
     }
 
-    /// Rows taken in, and when the last of them arrived.
+    /// Rows taken in, and keys handed out.
     pub(crate) fn progress(&self) -> (u64, u64) {
-        (self.rows, self.arrived_ns)
+        (self.rows, self.rows_out)
     }
 
     /// Whether it waits for room.
@@ -212,8 +269,16 @@ impl Lane {
         self.blocked
     }
 
+    /// What it waits for, if it does.
+    pub(crate) fn blocked_on(&self) -> BlockedOn {
+        match &self.parts.rejects {
+            Some(rejects) if rejects.is_waiting() => BlockedOn::Letters,
+            _ => BlockedOn::Room,
+        }
+    }
+
     /// Whether output of what it has consumed is still here.
     pub(crate) fn is_unfinished(&self) -> bool {
-        self.at_hand.is_some() || !self.due.is_empty()
+        !self.due.is_empty()
     }
 }

@@ -6,21 +6,26 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use penstock_memory::{Run, Signal};
 use penstock_progress::NEVER;
+use penstock_queue::log::Work;
 
-use super::way::WayIn;
+use super::way::{Carried, WayIn};
 use crate::error::RunError;
+use crate::pipeline::BlockedOn;
+use crate::pipeline::rejects::Rejects;
 use crate::pipeline::source::{Poll, Quiet, Source};
 use crate::pipeline::task::Step;
 use crate::query::state::State;
 
 /// Rows that are handed out together: enough to make the hand-over cheap, few enough to keep all lanes busy.
-const PORTION_ROWS: usize = 1 << 16;
+pub(in crate::pipeline) const PORTION_ROWS: usize = 1 << 16;
 
 /// A run of a batch, and what the source has found out about its time.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) start: usize,
     pub(crate) len: usize,
+    /// The rows of the run that are taken, where some are not.
+    pub(crate) good: Option<Vec<u32>>,
     /// The smallest and the largest time.
     pub(crate) range: Option<(i64, i64)>,
     /// The watermark just before all of its rows.
@@ -39,6 +44,8 @@ pub(crate) struct Portion {
     pub(crate) offset: i64,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) rows: usize,
+    /// When the first of them arrived.
+    pub(crate) arrived_ns: u64,
 }
 
 /// What a lane gets.
@@ -54,11 +61,17 @@ pub(crate) enum Item {
     End,
 }
 
-impl Item {
-    /// The rows that it stands for.
-    pub(crate) fn rows(&self) -> u64 {
+impl Carried for Item {
+    fn work(&self) -> Work {
         match self {
-            Self::Portion(portion) => portion.rows as u64,
+            Self::Portion(portion) => Work { rows: portion.rows as u64, signals: 0 },
+            _ => Work { rows: 0, signals: 1 },
+        }
+    }
+
+    fn arrived_ns(&self) -> u64 {
+        match self {
+            Self::Portion(portion) => portion.arrived_ns,
             _ => 0,
         }
     }
@@ -69,9 +82,13 @@ pub(crate) struct Splitter {
     source: Box<Source>,
     run: Run,
     lanes: Vec<WayIn<Item>>,
+    /// Rows that are handed out together, at most.
+    portion_rows: usize,
     /// What each lane gets next, in order.
     due: Vec<VecDeque<Item>>,
     portion: Option<Portion>,
+    /// Where rows go that the source does not take, unless the query fails.
+    rejects: Option<Rejects>,
     /// Signals that go behind the portion.
     behind: Vec<Signal>,
     watermark: i64,
@@ -82,14 +99,22 @@ pub(crate) struct Splitter {
 }
 
 impl Splitter {
-    pub(in crate::pipeline) fn new(source: Source, run: Run, lanes: Vec<WayIn<Item>>) -> Self {
+    pub(in crate::pipeline) fn new(
+        source: Source,
+        run: Run,
+        lanes: Vec<WayIn<Item>>,
+        rejects: Option<Rejects>,
+        portion_rows: usize,
+    ) -> Self {
         let due = lanes.iter().map(|_| VecDeque::new()).collect();
         Self {
             source: Box::new(source),
             run,
             lanes,
+            portion_rows,
             due,
             portion: None,
+            rejects,
             behind: Vec::new(),
             watermark: NEVER,
             ended: false,
@@ -111,7 +136,8 @@ impl Splitter {
         if self.ended {
             return Ok(Step::Done);
         }
-        match self.source.poll(&mut self.run, query)? {
+        match self.source.poll(&mut self.run, query, self.rejects.as_mut())? {
+            Poll::Rejected => {}
             Poll::Rows => {
                 let rows = self.cut(query)?;
                 self.advance();
@@ -121,12 +147,13 @@ impl Splitter {
             Poll::Watermark => self.advance(),
             Poll::Nothing => match self.source.quiet(&query.clock) {
                 Quiet::Nothing => return Ok(Step::Idle),
-                Quiet::Until(ns) => return Ok(Step::Until(ns)),
+                Quiet::Until(until) => return Ok(Step::Until(until)),
                 Quiet::Watermark(_) => self.advance(),
-                // Nobody else is waited for in its place.
-                Quiet::Rest => {}
+                Quiet::Rest => {
+                    self.due.iter_mut().for_each(|due| due.push_back(Item::Signal(Signal::Idle)));
+                }
             },
-            Poll::Until(ns) => return Ok(Step::Until(ns)),
+            Poll::Until(until) => return Ok(Step::Until(until)),
             Poll::Ended => {
                 self.run.close();
                 self.ended = true;
@@ -138,18 +165,24 @@ impl Splitter {
 
     /// Cuts the next portion off the batch at hand.
     fn cut(&mut self, query: &State) -> Result<usize, RunError> {
-        let (mut pieces, mut rows) = (Vec::new(), 0);
+        let (mut pieces, mut rows, mut arrived_ns) = (Vec::new(), 0, u64::MAX);
         loop {
-            let piece = self.source.next_piece(&mut self.run, PORTION_ROWS - rows, &query.clock)?;
+            let piece = self.source.next_piece(
+                &mut self.run,
+                self.portion_rows - rows,
+                &query.clock,
+                self.rejects.as_mut(),
+            )?;
+            arrived_ns = arrived_ns.min(self.source.first_ns());
             rows += piece.len;
             pieces.push(piece);
-            if rows == PORTION_ROWS || !self.source.has_more_due() {
+            if rows == self.portion_rows || !self.source.has_more_due() {
                 break;
             }
         }
         self.rows += rows as u64;
         let (batch, offset) = self.source.batch();
-        self.portion = Some(Portion { batch, offset, pieces, rows });
+        self.portion = Some(Portion { batch, offset, pieces, rows, arrived_ns });
         let (arrival, marker) = self.source.marks();
         self.behind.extend(arrival.into_iter().chain(marker));
         Ok(rows)
@@ -177,7 +210,7 @@ impl Splitter {
     fn place_portion(&mut self) {
         let Some(portion) = self.portion.take() else { return };
         let waits = |lane: usize| {
-            let due: u64 = self.due[lane].iter().map(Item::rows).sum();
+            let due: u64 = self.due[lane].iter().map(|item| item.work().rows).sum();
             self.lanes[lane].waiting_rows() + due
         };
         let lane = (0..self.lanes.len()).min_by_key(|&lane| waits(lane)).expect("there are lanes");
@@ -188,23 +221,33 @@ impl Splitter {
     /// Hands out what is due. Whether all of it has left.
     fn hand_out(&mut self) -> bool {
         self.place_portion();
-        let mut all = true;
+        let mut all = self.rejects.as_mut().is_none_or(Rejects::hand_out);
         for (lane, due) in self.lanes.iter_mut().zip(&mut self.due) {
             while let Some(item) = due.pop_front() {
-                let rows = item.rows();
-                if let Err(back) = lane.offer(item, rows) {
+                let rows = item.work().rows;
+                if let Err(back) = lane.offer(item) {
                     due.push_front(back);
                     all = false;
                     break;
                 }
+                // From here on they wait for the lane.
+                self.source.release_rows(rows);
             }
         }
         all
     }
 
-    /// Rows taken in, when the last of them arrived, and time without room.
-    pub(crate) fn progress(&self) -> (u64, u64, u64) {
-        (self.rows, self.source.arrived_ns(), self.blocked_ns)
+    /// Rows taken in, and time without room.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.rows, self.blocked_ns)
+    }
+
+    /// What it waits for, if it does.
+    pub(crate) fn blocked_on(&self) -> BlockedOn {
+        match &self.rejects {
+            Some(rejects) if rejects.is_waiting() => BlockedOn::Letters,
+            _ => BlockedOn::Room,
+        }
     }
 
     /// Whether it waits for room.

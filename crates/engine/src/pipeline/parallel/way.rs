@@ -6,50 +6,65 @@ use penstock_queue::log::Work;
 use penstock_queue::ring::{Consumer, Popped, Producer, ring};
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
+use penstock_scheduler::Arrivals;
 use penstock_scheduler::profile::Counter;
 use penstock_scheduler::table::Pending;
 
 use crate::engine::bell::Bell;
 
+/// What goes from one task to another.
+pub(crate) trait Carried: Send {
+    /// What it is for the task that takes it: rows that it stands for, or something to be looked at in any case.
+    fn work(&self) -> Work;
+
+    /// When the first of its rows arrived at the engine.
+    fn arrived_ns(&self) -> u64;
+}
+
 /// What has gone in and come out. Either end writes its own half.
 #[derive(Default)]
 struct Gauge {
-    items_in: Counter,
+    signals_in: Counter,
     rows_in: Counter,
-    items_out: Counter,
+    signals_out: Counter,
+    /// Rows that the task is done with.
     rows_out: Counter,
+    arrivals: Arrivals,
 }
 
 impl Gauge {
     fn work(&self) -> Work {
         // What came out first: what goes in meanwhile makes it read high, never low.
-        let (rows, items) = (self.rows_out.get(), self.items_out.get());
+        let (rows, signals) = (self.rows_out.get(), self.signals_out.get());
         Work {
             rows: self.rows_in.get().saturating_sub(rows),
-            signals: self.items_in.get().saturating_sub(items),
+            signals: self.signals_in.get().saturating_sub(signals),
         }
     }
 }
 
 /// Tells what waits in some of these.
-pub(crate) struct WayPending(Vec<Arc<dyn Fn() -> Work + Send + Sync>>);
+pub(crate) struct WayPending(Vec<Arc<Gauge>>);
 
 impl WayPending {
     /// What waits in all of these.
-    pub(crate) fn of<T: Send + 'static>(ways: &[&WayOut<T>]) -> Self {
-        let gauge = |way: &&WayOut<T>| {
-            let gauge = Arc::clone(&way.gauge);
-            Arc::new(move || gauge.work()) as Arc<dyn Fn() -> Work + Send + Sync>
-        };
-        Self(ways.iter().map(gauge).collect())
+    pub(crate) fn of<T: Carried>(ways: &[&WayOut<T>]) -> Self {
+        Self(ways.iter().map(|way| Arc::clone(&way.gauge)).collect())
     }
 }
 
 impl Pending for WayPending {
     fn work(&self) -> Work {
-        let sum =
-            |sum: Work, work: Work| Work { rows: sum.rows + work.rows, signals: sum.signals + work.signals };
-        self.0.iter().map(|look| look()).fold(Work { rows: 0, signals: 0 }, sum)
+        let sum = |sum: Work, gauge: &Arc<Gauge>| {
+            let work = gauge.work();
+            Work { rows: sum.rows + work.rows, signals: sum.signals + work.signals }
+        };
+        self.0.iter().fold(Work::default(), sum)
+    }
+
+    fn arrived_ns(&self) -> Option<u64> {
+        let waits = self.0.iter().filter(|gauge| gauge.work().rows > 0);
+        waits.filter_map(|gauge| gauge.arrivals.oldest_ns(|| gauge.work().rows)).min()
     }
 }
 
@@ -69,7 +84,7 @@ pub(crate) struct WayOut<T> {
 }
 
 /// A queue of so many items, from the task with the bell `writer` to that with the bell `reader`.
-pub(crate) fn way<T: Send>(items: usize, writer: &Arc<Bell>, reader: &Arc<Bell>) -> (WayIn<T>, WayOut<T>) {
+pub(crate) fn way<T: Carried>(items: usize, writer: &Arc<Bell>, reader: &Arc<Bell>) -> (WayIn<T>, WayOut<T>) {
     let (producer, consumer) = ring(items);
     let gauge: Arc<Gauge> = Arc::default();
     let room = Arc::new(Wanted::new(Arc::clone(writer) as _));
@@ -78,16 +93,20 @@ pub(crate) fn way<T: Send>(items: usize, writer: &Arc<Bell>, reader: &Arc<Bell>)
     (into, WayOut { consumer, gauge, room })
 }
 
-impl<T: Send> WayIn<T> {
-    /// Rows that were put in and not taken out.
+impl<T: Carried> WayIn<T> {
+    /// Rows that were put in and are not done with.
     pub(crate) fn waiting_rows(&self) -> u64 {
         self.gauge.work().rows
     }
 
-    /// Puts an item in that stands for so many rows; gives it back when there is no room, and rings once there is.
-    pub(crate) fn offer(&mut self, item: T, rows: u64) -> Result<(), T> {
-        self.gauge.items_in.add(1);
-        self.gauge.rows_in.add(rows);
+    /// Puts an item in; gives it back when there is no room, and rings once there is.
+    pub(crate) fn offer(&mut self, item: T) -> Result<(), T> {
+        let (Work { rows, signals }, gauge) = (item.work(), &self.gauge);
+        if rows > 0 {
+            gauge.arrivals.note(item.arrived_ns());
+        }
+        gauge.signals_in.add(signals);
+        gauge.rows_in.add(rows);
         let mut waiting = Some(item);
         let producer = &mut self.producer;
         let given = self.room.look(|| match producer.try_push(waiting.take()?) {
@@ -99,11 +118,12 @@ impl<T: Send> WayIn<T> {
         });
         match (given, waiting) {
             (None, Some(back)) => {
-                self.gauge.items_in.set(self.gauge.items_in.get() - 1);
-                self.gauge.rows_in.set(self.gauge.rows_in.get() - rows);
+                gauge.signals_in.set(gauge.signals_in.get() - signals);
+                gauge.rows_in.set(gauge.rows_in.get() - rows);
                 Err(back)
             }
             _ => {
+                gauge.arrivals.wrote(rows);
                 self.reader.ring();
                 Ok(())
             }
@@ -111,13 +131,17 @@ impl<T: Send> WayIn<T> {
     }
 }
 
-impl<T: Send> WayOut<T> {
-    /// The next item, if there is one; `rows` says how many rows it stands for.
-    pub(crate) fn take(&mut self, rows: impl FnOnce(&T) -> u64) -> Option<T> {
+impl<T: Carried> WayOut<T> {
+    /// The next item, if there is one. Its rows wait until the task is done with them.
+    pub(crate) fn take(&mut self) -> Option<T> {
         let Popped::Value(item) = self.consumer.pop() else { return None };
-        self.gauge.items_out.add(1);
-        self.gauge.rows_out.add(rows(&item));
+        self.gauge.signals_out.add(item.work().signals);
         self.room.wake();
         Some(item)
+    }
+
+    /// The task is done with so many rows.
+    pub(crate) fn done(&self, rows: u64) {
+        self.gauge.rows_out.add(rows);
     }
 }

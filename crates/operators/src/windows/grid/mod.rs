@@ -241,6 +241,10 @@ impl Stateful for Grid {
         self.late
     }
 
+    fn keys(&self) -> usize {
+        self.panes.values().chain(self.sides.values()).chain(self.firsts.values()).map(Keyed::len).sum()
+    }
+
     fn bytes(&self) -> usize {
         // The nodes of maps are at least half full.
         self.bytes

@@ -3,9 +3,12 @@
 //! The output selectivity of a task is how many rows leave the query, along the best path, for one row that it
 //! takes in. Its output cost is its own cost per row that leaves, plus the output costs of what is downstream: all
 //! the way down, so that a task always costs more than those it feeds. A task that is reached along two paths is
-//! paid for twice.
+//! paid for twice. Of several tasks that share the rows of one log among them a row reaches one: they count as one task,
+//! each for the part of the rows that it takes.
 
-use crate::snapshot::{Snapshot, TaskView};
+use smallvec::SmallVec;
+
+use crate::snapshot::{PartView, Snapshot, TaskView};
 
 /// What a row costs in a task that has not been measured. Low, so that the task is measured soon.
 const UNKNOWN_COST_NS: f64 = 1.0;
@@ -42,7 +45,9 @@ impl OutputCosts {
         self.tasks.clear();
         self.tasks.resize(snapshot.tasks.len(), Output::default());
         for (index, task) in snapshot.tasks.iter().enumerate().rev() {
-            self.tasks[index] = output(task, snapshot.downstream(index).map(|down| self.tasks[down]));
+            let readers = snapshot.downstream(index);
+            let readers = readers.map(|down| (snapshot.tasks[down].part, self.tasks[down]));
+            self.tasks[index] = output(task, readers);
         }
     }
 
@@ -52,10 +57,30 @@ impl OutputCosts {
     }
 }
 
-fn output(task: &TaskView, downstream: impl Iterator<Item = Output>) -> Output {
-    let (best, rest_ns) = downstream.fold((None, 0.0), |(best, rest_ns): (Option<f64>, f64), down| {
-        (Some(best.map_or(down.selectivity, |best| best.max(down.selectivity))), rest_ns + down.cost_ns)
-    });
+fn output(task: &TaskView, readers: impl Iterator<Item = (Option<PartView>, Output)>) -> Output {
+    let mut best: Option<f64> = None;
+    let mut rest_ns = 0.0;
+    let mut shared: SmallVec<[(usize, Output); 2]> = SmallVec::new();
+    for (part, reader) in readers {
+        let Some(PartView { first, share }) = part else {
+            best = Some(best.map_or(reader.selectivity, |best| best.max(reader.selectivity)));
+            rest_ns += reader.cost_ns;
+            continue;
+        };
+        let share = within(share, (0.0, 1.0));
+        let (selectivity, cost_ns) = (share * reader.selectivity, share * reader.cost_ns);
+        match shared.iter_mut().find(|(group, _)| *group == first) {
+            Some((_, sum)) => {
+                sum.selectivity += selectivity;
+                sum.cost_ns += cost_ns;
+            }
+            None => shared.push((first, Output { selectivity, cost_ns })),
+        }
+    }
+    for (_, sum) in shared {
+        best = Some(best.map_or(sum.selectivity, |best| best.max(sum.selectivity)));
+        rest_ns += sum.cost_ns;
+    }
     let own = task.selectivity.unwrap_or(UNKNOWN_SELECTIVITY).max(LEAST_SELECTIVITY);
     let selectivity = within(own * best.unwrap_or(1.0), OUTPUT_SELECTIVITY);
     let cost_ns = within(task.cost_ns.unwrap_or(UNKNOWN_COST_NS), COST_NS);
@@ -104,6 +129,30 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_is_exchanged_is_paid_for_once() {
+        let part = |first, share, cost_ns, selectivity| TaskView {
+            part: Some(PartView { first, share }),
+            ..task(cost_ns, selectivity, &[])
+        };
+        // A writer, and two parts that take three quarters and a quarter of its rows.
+        let costs =
+            costs_ns(vec![task(10.0, 1.0, &[1, 2]), part(1, 0.75, 40.0, 0.5), part(1, 0.25, 80.0, 0.25)]);
+        // 40 / 0.5 and 80 / 0.25 for a result; a row gives 0.75 * 0.5 + 0.25 * 0.25 = 0.4375 of one.
+        for (cost, expected) in costs.iter().zip([10.0 / 0.4375 + 0.75 * 80.0 + 0.25 * 320.0, 80.0, 320.0]) {
+            assert!((cost - expected).abs() < 1e-9, "{cost} {expected}");
+        }
+        // The parts of two operators that read one log are paid for both; the better one counts.
+        let costs = costs_ns(vec![
+            task(10.0, 1.0, &[1, 2, 3, 4]),
+            part(1, 0.5, 10.0, 1.0),
+            part(1, 0.5, 10.0, 1.0),
+            part(3, 0.5, 10.0, 0.5),
+            part(3, 0.5, 10.0, 0.5),
+        ]);
+        assert_eq!(costs[0], 10.0 + 10.0 + 20.0);
+    }
+
+    #[test]
     fn a_task_without_output_yet_is_dear_but_not_infinitely() {
         let costs =
             costs_ns(vec![task(100.0, 0.0, &[]), task(100.0, 1.0 / 2000.0, &[]), task(100.0, 0.01, &[])]);
@@ -120,12 +169,13 @@ mod tests {
 
     #[test]
     fn paths_without_end_and_numbers_without_measure_stay_within_bounds() {
-        let ladder = (0..3_000).map(|index| task(1e6, 0.0, &[index + 1, index + 2])).collect();
+        let steps = (0..3_000).map(|index| task(1e6, 0.0, &[index + 1, index + 2]));
+        let ladder = steps.chain([task(1e6, 0.0, &[]), task(1e6, 0.0, &[])]).collect();
         let odd = vec![
-            task(f64::MAX, f64::MAX, &[1, 0, 7, usize::MAX]),
+            task(f64::MAX, f64::MAX, &[1, 3]),
             task(f64::NAN, f64::NAN, &[2, 2, 2]),
-            task(0.0, f64::INFINITY, &[0]),
-            task(-1.0, -1.0, &[]),
+            task(0.0, f64::INFINITY, &[3]),
+            TaskView { part: Some(PartView { first: 3, share: f64::NAN }), ..task(-1.0, -1.0, &[]) },
         ];
         for cost_ns in costs_ns(ladder).into_iter().chain(costs_ns(odd)) {
             assert!((COST_NS.0..=COST_NS.1).contains(&cost_ns), "{cost_ns}");

@@ -1,0 +1,42 @@
+//! Objects of users that running queries hold, in sight of the collector.
+//!
+//! A function that a query calls may refer to the engine that runs the query, whose threads would then run for ever. So
+//! the query that a user holds shows each function to the collector, and empties its slot when the collector says so.
+//!
+//! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references.
+//! SLOT-2. Threads of the engine take a reference out only while they call the object.
+//! SLOT-3. The slot is locked only by threads that have the interpreter, and no code of Python runs meanwhile.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+
+/// An object, until the collector takes it.
+pub(crate) struct Slot(Mutex<Option<Py<PyAny>>>);
+
+impl Slot {
+    pub(crate) fn new(object: Py<PyAny>) -> Self {
+        Self(Mutex::new(Some(object)))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The object, unless it is gone.
+    pub(crate) fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.locked().as_ref().map(|object| object.bind(py).clone())
+    }
+
+    /// Shows the object to the collector.
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.locked().as_ref().map_or(Ok(()), |object| visit.call(object))
+    }
+
+    /// Lets go of the object.
+    pub(crate) fn let_go(&self) {
+        let object = self.locked().take();
+        drop(object); // SLOT-3: it may run any code
+    }
+}
