@@ -1,34 +1,11 @@
 """What the methods of a pipeline accept: names and values as users write them; mistakes get a hint."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from penstock import _penstock
 from penstock.aggregates import Aggregate
 from penstock.expr import Expr, as_expr, col
-from penstock.protocols import ArrowSchema
 
-__all__ = ["read_aggregate", "read_column", "read_expr", "read_key", "read_keys", "read_names", "read_schema"]
-
-
-def read_schema(schema: object) -> _penstock.Schema:
-    """Any Arrow schema, or a mapping of column names to type names."""
-    if isinstance(schema, _penstock.Schema):
-        return schema
-    if isinstance(schema, Mapping):
-        for name, kind in schema.items():
-            if not isinstance(name, str) or not isinstance(kind, str):
-                raise TypeError(
-                    f"a schema maps column names to type names, as in {{'price': 'int64'}}, but has "
-                    f"{name!r}: {kind!r}; types of pyarrow go into a pyarrow.schema(...)"
-                )
-        return _penstock.Schema(dict(schema))
-    if isinstance(schema, type) or not isinstance(schema, ArrowSchema):
-        hint = ": use its .schema" if hasattr(schema, "schema") else ""
-        raise TypeError(
-            "schema must be an Arrow schema (an object with __arrow_c_schema__, such as a pyarrow.Schema) "
-            f"or a mapping of column names to type names, not {type(schema).__name__}{hint}"
-        )
-    return _penstock.Schema(schema)
+__all__ = ["read_aggregate", "read_column", "read_expr", "read_key", "read_keys", "read_names"]
 
 
 def read_expr(method: str, item: object) -> Expr:

@@ -251,6 +251,10 @@ def std(column: str | Expr) -> Aggregate:
 def first(column: str | Expr) -> Aggregate:
     """The value at the earliest time, by the time column and not by arrival.
 
+    The results of a window, of a join or of a co-group all have one time, the last tick of their window. Of
+    such rows it is the smallest value of the first window; for the row that is first by another column there
+    is `top_k(1, column, smallest=True)`.
+
     Args:
         column: A column name or an expression, of any type. Nulls are left out. Where several values have
             the earliest time, it is the smallest of them: so it does not depend on the order of arrival.
@@ -271,6 +275,10 @@ def first(column: str | Expr) -> Aggregate:
 
 def last(column: str | Expr) -> Aggregate:
     """The value at the latest time, by the time column and not by arrival.
+
+    The results of a window, of a join or of a co-group all have one time, the last tick of their window. Of
+    such rows it is the largest value of the last window; for the row that is last by another column there is
+    `top_k(1, column)`.
 
     Args:
         column: A column name or an expression, of any type. Nulls are left out. Where several values have

@@ -3,16 +3,18 @@
 import operator
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
 from penstock import _penstock
-from penstock._arguments import read_column, read_expr, read_names, read_schema
+from penstock._arguments import read_column, read_expr, read_names
 from penstock._frozen import Frozen
 from penstock.exceptions import PlanError
 from penstock.expr import Expr, Value, col
 from penstock.functions import BatchFunction, MappedFunction
-from penstock.protocols import ArrowData, ArrowSchema
-from penstock.sources import open_source
+from penstock.hints import comparison_hint, missing_of_stream
+from penstock.protocols import ArrowData
+from penstock.schemas import SchemaLike, read_schema
+from penstock.sources import open_one
 
 __all__ = ["ColumnSteps"]
 
@@ -30,6 +32,13 @@ class ColumnSteps(Frozen):
     __slots__ = ()
 
     _plan: _penstock.Plan
+
+    if not TYPE_CHECKING:  # a type checker is to know what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_of_stream(self, name)
 
     def _then(self, plan: _penstock.Plan) -> Self:
         return type(self)(plan)  # type: ignore[call-arg]  # a Stream is made of its plan
@@ -57,7 +66,8 @@ class ColumnSteps(Frozen):
         """
         for predicate in predicates:
             if isinstance(predicate, str):
-                raise TypeError(f"filter() takes expressions: a column is written col({predicate!r})")
+                hint = comparison_hint(predicate, self._plan.schema.names)
+                raise TypeError(f"filter() takes expressions, and {predicate!r} is text: {hint}")
         if not predicates:
             return self
         whole = reduce(operator.and_, (read_expr("filter", predicate) for predicate in predicates))
@@ -85,6 +95,11 @@ class ColumnSteps(Frozen):
             >>> prices.select("shop", cents=ps.col("price") * 100).schema.names
             ['shop', 'cents']
         """
+        if "*" in [item for item in exprs if isinstance(item, str)] and "*" not in self._plan.schema.names:
+            raise PlanError(
+                'select() has no "*": all columns are select(*stream.schema.names), and with_columns(...) '
+                "keeps them and adds others"
+            )
         chosen = [read_column("select", item) for item in exprs]
         chosen += [read_column("select", item).alias(name) for name, item in named.items()]
         return self._then(self._plan.select([item._native for item in chosen]))
@@ -151,7 +166,7 @@ class ColumnSteps(Frozen):
             >>> sales.run(pa.table({"shop": [2, 3]})).to_pylist()
             [{'shop': 2, 'city': 'Linz'}]
         """
-        return self._then(self._plan.lookup(open_source(table, "table"), read_names("on", on), how, name))
+        return self._then(self._plan.lookup(open_one(table, "table"), read_names("on", on), how, name))
 
     def rename(self, names: Mapping[str, str] | None = None, /, **named: str) -> Self:
         """Gives columns other names.
@@ -235,13 +250,12 @@ class ColumnSteps(Frozen):
         columns = [col(name).cast(kind).alias(name) for name, kind in new_types.items()]
         return self._then(self._plan.with_columns([column._native for column in columns]))
 
-    def map_batches(
-        self, function: BatchFunction, *, schema: ArrowSchema | Mapping[str, str] | None = None
-    ) -> Self:
+    def map_batches(self, function: BatchFunction, *, schema: SchemaLike | None = None) -> Self:
         """Calls a function of yours with batches of rows; what it gives back goes on.
 
-        It is called on a worker of the engine, one call at a time in the whole process, while other workers
-        go on with everything else. How rows are cut into batches is up to the engine, so the function should
+        It is called on a worker of the engine, one call at a time, while other workers go on with everything
+        else. It may run pipelines itself, on another engine, as `Stream.run` does; waiting for its own engine
+        raises an `EngineError`. How rows are cut into batches is up to the engine, so the function should
         treat each row alike. What it raises ends the query and comes out of it as itself, with the row that
         it failed for as a note: to find that row, the function is called again with parts of the batch. With
         `on_error="skip"`, or a function there, only such rows are left out.
@@ -249,8 +263,8 @@ class ColumnSteps(Frozen):
         Args:
             function: Takes a `Batch`, which any Arrow library reads, and gives Arrow data back: a table, a
                 batch, a data frame.
-            schema: The columns of what it gives back, as for `stream`. Without it they are those of this
-                stream.
+            schema: The columns of what it gives back, as for `stream`; others are left out. Without it they
+                are those of this stream, and another column is an error.
 
         Returns:
             The longer pipeline. It has a time column as long as the old one comes back under its own name
@@ -259,6 +273,8 @@ class ColumnSteps(Frozen):
         Raises:
             TypeError: This is not a function, or not a schema.
             UnsupportedTypeError: A column has a type that the engine does not process.
+            SchemaMismatchError: When it runs: the function leaves a column out, or adds one without
+                `schema=`.
 
         Example:
             >>> import pyarrow as pa
@@ -275,7 +291,8 @@ class ColumnSteps(Frozen):
             raise TypeError(f"map_batches() takes a function, not {type(function).__name__}")
         columns = self._plan.schema if schema is None else read_schema(schema)
         name = getattr(function, "__qualname__", None) or type(function).__name__
-        return self._then(self._plan.map_batches(name, MappedFunction(function), columns))
+        mapped = MappedFunction(function, declares_all=schema is None)
+        return self._then(self._plan.map_batches(name, mapped, columns))
 
     def _check_columns(self, names: Mapping[str, object] | Sequence[str]) -> None:
         """Lets the engine find the first name that is not there, with the closest match."""

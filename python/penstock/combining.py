@@ -10,6 +10,7 @@ from penstock._arguments import read_expr, read_keys, read_names
 from penstock._frozen import Frozen
 from penstock.durations import Duration
 from penstock.expr import Expr
+from penstock.protocols import ArrowArray, ArrowStream
 from penstock.windowed import CoGroupedStream, WindowedStream
 from penstock.windows import Window
 
@@ -144,7 +145,7 @@ class CombiningSteps(Frozen):
         self,
         other: "Stream",
         *,
-        window: Window,
+        window: Window | None = None,
         on: str | Sequence[str] | None = None,
         left_on: str | Sequence[str] | None = None,
         right_on: str | Sequence[str] | None = None,
@@ -153,11 +154,12 @@ class CombiningSteps(Frozen):
     ) -> Self:
         """Pairs each row with the rows of another stream that have the same key in the same window.
 
-        Pairs leave as soon as both rows are there; rows without a partner when their window closes.
+        Pairs leave as soon as both rows are there; rows without a partner when their window closes. The time
+        of a pair is the last tick of its window; the times of its two rows are columns like any other.
 
         Args:
             other: The other stream. Both have times of the same type.
-            window: The windows: tumbling or sliding.
+            window: The windows: tumbling or sliding. There has to be one.
             on: The key: a column, or several, that both streams have. Null matches nothing.
             left_on: The key in this stream, if it has another name in the other one.
             right_on: The key in the other stream, in the same order.
@@ -189,7 +191,7 @@ class CombiningSteps(Frozen):
             [{'item': 'pen', 'price': 5, 'offer': 4}]
         """
         _check_stream("join", other)
-        _check_window("join", window)
+        window = _read_window("join", window)
         if on is not None and (left_on is not None or right_on is not None):
             raise TypeError("join() takes either on= or left_on= and right_on=")
         left = read_names("on" if left_on is None else "left_on", on if left_on is None else left_on)
@@ -202,7 +204,7 @@ class CombiningSteps(Frozen):
         self,
         other: "Stream",
         *,
-        window: Window,
+        window: Window | None = None,
         by: Keys = None,
         left_by: Keys = None,
         right_by: Keys = None,
@@ -211,7 +213,7 @@ class CombiningSteps(Frozen):
 
         Args:
             other: The other stream. Both have times of the same type.
-            window: The windows.
+            window: The windows. There have to be some.
             by: The key: a column name, an expression, or a list of these, in both streams. Null is a key like
                 any other.
             left_by: The key in this stream, if it is called differently in the other one.
@@ -237,7 +239,7 @@ class CombiningSteps(Frozen):
             [{'window_start': 0, 'window_end': 10, 'item': 'a', 'sold': 1, 'seen': 2}]
         """
         _check_stream("cogroup", other)
-        _check_window("cogroup", window)
+        window = _read_window("cogroup", window)
         if by is not None and (left_by is not None or right_by is not None):
             raise TypeError("cogroup() takes either by= or left_by= and right_by=")
         left, right = (
@@ -298,8 +300,23 @@ def union(*streams: "Stream") -> "Stream":
 
 
 def _check_stream(method: str, other: object) -> None:
-    if not isinstance(other, CombiningSteps):
-        raise TypeError(f"{method}() takes a Stream, not {type(other).__name__}")
+    if isinstance(other, CombiningSteps):
+        return
+    hint = ""
+    if isinstance(other, ArrowStream | ArrowArray) and not isinstance(other, type):
+        hint = ": a table in memory is brought in by lookup(table, on=...)"
+    raise TypeError(f"{method}() takes a Stream, not {type(other).__name__}{hint}")
+
+
+def _read_window(method: str, window: object) -> Window:
+    if window is None:
+        raise TypeError(
+            f'{method}() needs a window, as in {method}(other, window=tumbling("10s"), ...): rows of streams '
+            "wait for each other as long as that"
+        )
+    _check_window(method, window)
+    assert isinstance(window, Window)
+    return window
 
 
 def _check_window(method: str, window: object) -> None:

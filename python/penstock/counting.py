@@ -28,6 +28,7 @@ def read_count(text: str) -> int:
         ValueError: It is something else, or no whole number.
 
     Example:
+        >>> from penstock.counting import read_count
         >>> read_count("100M"), read_count("1_000"), read_count("2.5k")
         (100000000, 1000, 2500)
         >>> read_count("ten")
@@ -54,6 +55,7 @@ def counted(what: str, file: TextIO | None = None) -> Iterator[Callable[[int, in
 
     Example:
         >>> import sys
+        >>> from penstock.counting import counted
         >>> with counted("ysb", sys.stdout) as tell:
         ...     tell(500, 1_000)
         ysb: 500 of 1,000 rows...

@@ -30,6 +30,7 @@ def normalise_duration(value: Duration, argument: str) -> str | int:
 
     Example:
         >>> from datetime import timedelta
+        >>> from penstock.durations import normalise_duration
         >>> normalise_duration("250ms", "delay"), normalise_duration(timedelta(seconds=1.5), "delay")
         ('250ms', '1500000us')
     """

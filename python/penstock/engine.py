@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeAlias, final
-from weakref import WeakSet
+from weakref import ReferenceType, WeakSet, ref
 
 from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
-from penstock.exceptions import PlanError, QueryFailedWarning
+from penstock.durations import Duration, normalise_duration
+from penstock.exceptions import PlanError, QueryFailedWarning, RowsDiscardedWarning
 from penstock.options import (
     Chain,
     Memory,
@@ -25,18 +26,21 @@ from penstock.options import (
 )
 from penstock.outputs import Outputs
 from penstock.overview import html_overview, text_overview
-from penstock.protocols import ArrowData, ArrowSchema
+from penstock.protocols import ArrowData
 from penstock.push import PushSource
 from penstock.query import Query
 from penstock.rejecting import OnError, read_on_error
 from penstock.replay import Replay
 from penstock.running import by_stream
+from penstock.schemas import SchemaLike
 from penstock.shared import OnLag, SharedSource
 from penstock.sources import open_source
 from penstock.stream import Stream, stream
 from penstock.times import ManualClock
 
-__all__ = ["Engine", "Sink", "Source"]
+__all__ = ["Engine", "OnExit", "Sink", "Source"]
+
+OnExit: TypeAlias = Literal["drain", "stop"]
 
 Source: TypeAlias = ArrowData | PushSource | Replay | SharedSource
 Sink: TypeAlias = Literal["collect", "discard"] | Callable[[Batch], object] | None
@@ -46,8 +50,8 @@ Sink: TypeAlias = Literal["collect", "discard"] | Callable[[Batch], object] | No
 class Engine(Frozen):
     """Runs many queries at a time, on a few threads and within one budget of memory.
 
-    Leaving its `with` block, or `stop`, ends all of its queries. An engine lives in the process that made it:
-    in a forked child it raises an `EngineError`.
+    Leaving its `with` block, or `stop`, ends all of its queries: see `on_exit`. An engine lives in the
+    process that made it: in a forked child it raises an `EngineError`.
 
     Each option can be set by a variable of the environment as well: see `penstock.options`.
 
@@ -61,12 +65,17 @@ class Engine(Frozen):
             "queue", which is slow, and there to be compared with.
         chain: Which operators make up a task: "auto" (the default) puts together what can run without a
             pause, "off" makes each a task of its own.
-        budget: The most memory for rows on their way and for windows and lookup tables, of all queries
-            together: a size such as "2GiB", or a whole number of bytes. The default is half of the machine's
-            memory.
+        budget: The most memory for rows on their way, results that wait to be read, windows and lookup
+            tables, of all queries together: a size such as "2GiB", or a whole number of bytes. The default
+            is half of the machine's memory. Results that you have read or collected do not count.
         block_rows: Rows per block, from 1 to 65,536. By default a block fits well into the cache.
         chunk_blocks: Blocks per chunk, the piece in which memory is had, from 1 to 65,536.
         clock: A `ManualClock`, for tests. By default it is the time of the system.
+        on_exit: What becomes of queries that run when its `with` block is left. "stop" (the default) ends
+            them as `stop` does, and warns with the number of rows that waited and are discarded. "drain" ends
+            their input where it stands, processes what was taken in, and waits for that; results that nobody
+            has read by then can be read afterwards. An exception that leaves the block stops them in either
+            case.
 
     Raises:
         PlanError: An option, or its variable, has a value that it cannot have.
@@ -85,13 +94,26 @@ class Engine(Frozen):
         [{'price': 2}]
     """
 
-    __slots__ = ("__weakref__", "_lock", "_native", "_options", "_queries")
+    __slots__ = (
+        "__weakref__",
+        "_ended",
+        "_lock",
+        "_native",
+        "_on_exit",
+        "_options",
+        "_queries",
+        "_sources",
+    )
 
     _native: _penstock.Engine
+    _on_exit: OnExit
     _options: _penstock.EngineOptions
-    # Those that run, and those that failed without anybody having looked. Under the lock, which nobody takes
-    # before the native side has said that this is its process.
+    # Those that run, and those that ended with news that nobody has heard yet: a failure, or late rows. Under
+    # the lock, which nobody takes before the native side has said that this is its process.
     _queries: list[Query]
+    _sources: list[SharedSource]
+    # All others that have ended: they are listed for as long as somebody holds them.
+    _ended: list[ReferenceType[Query] | ReferenceType[SharedSource]]
     _lock: Lock
 
     def __init__(
@@ -106,7 +128,9 @@ class Engine(Frozen):
         block_rows: int | None = None,
         chunk_blocks: int | None = None,
         clock: ManualClock | None = None,
+        on_exit: OnExit = "stop",
     ) -> None:
+        _check_on_exit(on_exit)
         if clock is not None and not isinstance(clock, ManualClock):
             raise TypeError(f"clock takes a ManualClock, not {type(clock).__name__}")
         options = read_options(
@@ -120,7 +144,15 @@ class Engine(Frozen):
             chunk_blocks=chunk_blocks,
             clock=clock,
         )
-        self._fill(_native=_penstock.Engine(options), _options=options, _queries=[], _lock=Lock())
+        self._fill(
+            _native=_penstock.Engine(options),
+            _on_exit=on_exit,
+            _options=options,
+            _queries=[],
+            _sources=[],
+            _ended=[],
+            _lock=Lock(),
+        )
         _engines.add(self)
 
     def submit(
@@ -140,9 +172,10 @@ class Engine(Frozen):
         Args:
             plan: The pipeline, or several with an output each: see `penstock.outputs`.
             source: Where its rows come from: a `PushSource`; a `replay`; a source that queries share, as made
-                by `source`; or Arrow data, or an iterable of it, which is read on a thread of its own. What
-                such an iterable raises comes out of the query as itself. A pipeline of several streams takes
-                a mapping of their names to such sources.
+                by `source`; another `Query` or its `results`, which it then reads alone; or any data that
+                `Stream.run` takes, read on a thread of its own. What an iterable raises comes out of the
+                query as itself. An asynchronous one is cancelled and closed when the query ends. A pipeline
+                of several streams takes a mapping of their names to such sources.
             sink: Where its results go. None leaves them to whoever iterates over the query; while nobody
                 does, it waits. "collect" keeps them for `Query.result`. "discard" counts them only. A
                 function is called with each `Batch`, on a thread of its own; what it raises ends the query,
@@ -152,7 +185,8 @@ class Engine(Frozen):
             on_lag: What happens when the query holds a shared source up. "wait": the source waits, and with
                 it all others. "fail": the query fails with a `LaggedError`. "shed": it skips the rows that
                 wait for it, and counts them as `rows_shed`.
-            on_error: What becomes of a row that an operator has no answer for: see `Stream.run`.
+            on_error: What becomes of a row that an operator has no answer for, or that a source of its own
+                cannot take: see `Stream.run`. What a shared source cannot take is that one's: see `source`.
             parallelism: On how many workers one operator may run: see `Stream.run`.
             strategy: How it is spread over them: see there.
 
@@ -165,6 +199,8 @@ class Engine(Frozen):
             NameTakenError: Another query or source has that name.
             PlanError: The pipeline does not go with its shared source, or an option has a value that it
                 cannot have.
+            SchemaMismatchError: A batch was pushed that does not have the declared columns. The `PushSource`
+                stays as it is.
             SourceEndedError: The shared source has ended.
             StreamConsumedError: The source can be read only once, and was.
             TypeError: An argument is of the wrong kind.
@@ -195,28 +231,54 @@ class Engine(Frozen):
         )
         query = Query(native, self)
         with self._lock:
-            # Those that have ended are let go, unless they failed and nobody knows.
-            kept = [old for old in self._queries if old.status == "running" or old._native.has_failed_unseen]
-            self._queries[:] = [*kept, query]
+            self._let_go()
+            self._queries.append(query)
         return query
+
+    def _let_go(self) -> None:
+        """Lets go of what has ended, unless it has news that nobody has heard. Needs the lock."""
+        queries, sources = list(self._queries), list(self._sources)
+        self._queries[:] = [query for query in queries if query.status == "running" or _has_news(query)]
+        self._sources[:] = [source for source in sources if source.status == "running"]
+        held = {id(one) for one in (*self._queries, *self._sources)}
+        self._ended[:] = [one for one in self._ended if one() is not None]
+        self._ended.extend(ref(source) for source in sources if id(source) not in held)
+        self._ended.extend(ref(query) for query in queries if id(query) not in held)
+
+    def _listed(self) -> list[Query | SharedSource]:
+        """What the table shows: what runs, and what has ended and was not dropped, sources first."""
+        self._native.check()
+        with self._lock:
+            self._let_go()
+            ended = [one for one in (weak() for weak in self._ended) if one is not None]
+            return [*self._sources, *self._queries, *ended]
 
     def source(
         self,
-        stream_or_schema: Stream | ArrowSchema | Mapping[str, str],
+        stream_or_schema: Stream | SchemaLike,
         data: ArrowData | PushSource | Replay,
         *,
         name: str | None = None,
         hold: bool = False,
+        on_error: OnError = "fail",
+        max_ahead: Duration | None = None,
     ) -> SharedSource:
         """Starts a source that several queries read: its rows are taken in once.
 
         Args:
             stream_or_schema: What its rows are: a stream that is only declared,
                 `stream(schema, time=..., delay=...)`, or a schema.
-            data: Where the rows come from: a `PushSource`, a `replay`, or Arrow data, or an iterable of it.
+            data: Where the rows come from: a `PushSource`, a `replay`, another `Query`, or any data that
+                `Stream.run` takes.
             name: What it is called. By default a number makes one up.
             hold: False lets rows come as soon as the first query reads them, True when `SharedSource.start`
                 is called: so that several queries see the same rows.
+            on_error: What becomes of what the source cannot take: a row whose time is null or too far ahead,
+                or a batch that does not have the declared columns. "fail" (the default) ends the source, and
+                with it the queries that read it. "skip" leaves it out, and counts its rows as
+                `rows_rejected` of the source; the watermark does not move for them. A function does the same,
+                and is called with each `Batch` of such rows: see `Stream.run`.
+            max_ahead: How far ahead of the watermark a time may be: see `penstock.stream`.
 
         Returns:
             The source, for `submit`.
@@ -225,7 +287,9 @@ class Engine(Frozen):
             EngineStoppedError: The engine has been stopped.
             MemoryLimitExceeded: There is not enough memory for its rows.
             NameTakenError: Another query or source has that name.
-            PlanError: The stream is more than declared.
+            PlanError: The stream is more than declared, or has a `max_ahead` already.
+            SchemaMismatchError: A batch was pushed that does not have the declared columns. The `PushSource`
+                stays as it is.
             StreamConsumedError: The data can be read only once, and was.
             TypeError: An argument is of the wrong kind.
 
@@ -247,7 +311,15 @@ class Engine(Frozen):
         if isinstance(data, SharedSource):
             raise TypeError("a shared source reads data, not another shared source")
         _check_name(name)
-        return SharedSource(self._native.share(declared._plan, _open(data, "data"), name, bool(hold)))
+        plan = declared._plan
+        if max_ahead is not None:
+            plan = plan.with_max_ahead(normalise_duration(max_ahead, "max_ahead"))
+        opened, on_bad = _open(data, "data"), read_on_error(on_error)
+        source = SharedSource(self._native.share(plan, opened, name, bool(hold), on_bad))
+        with self._lock:
+            self._let_go()
+            self._sources.append(source)
+        return source
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -266,7 +338,10 @@ class Engine(Frozen):
             return tuple(query for query in self._queries if query.status == "running")
 
     def query(self, name: str) -> Query:
-        """The query of that name, among those that run.
+        """The query of that name: the one that runs, or else the last that has ended and was not dropped.
+
+        A query that has ended is known for as long as somebody holds it, and one that failed until somebody
+        has looked at its error.
 
         Args:
             name: The name.
@@ -275,7 +350,7 @@ class Engine(Frozen):
             The query.
 
         Raises:
-            KeyError: No query of that name runs.
+            KeyError: There is no query of that name.
 
         Example:
             >>> import penstock as ps
@@ -285,10 +360,11 @@ class Engine(Frozen):
             ...     engine.query("prices") is query
             True
         """
-        for query in self.queries:
-            if query.name == name:
-                return query
-        raise KeyError(f"no query named {name!r} runs; there are {[query.name for query in self.queries]}")
+        known = [one for one in self._listed() if isinstance(one, Query)]
+        named = [query for query in known if query.name == name]
+        if not named:
+            raise KeyError(f"there is no query named {name!r}; there are {[query.name for query in known]}")
+        return next((query for query in named if query.status == "running"), named[-1])
 
     def metrics(self) -> dict[str, Any]:
         """What the engine has come to so far.
@@ -323,6 +399,7 @@ class Engine(Frozen):
 
         Warns:
             QueryFailedWarning: A query had failed, and nobody had looked.
+            LateRowsWarning: Rows of a query came too late to count, and nobody has been told.
 
         Example:
             >>> import penstock as ps
@@ -341,18 +418,37 @@ class Engine(Frozen):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop(warn_above=3)
+        if kind is not None or not self._native.is_here:
+            self._stop(warn_above=3)
+        elif self._on_exit == "drain":
+            self._native.drain()
+            with self._lock:
+                queries = list(self._queries)
+            for query in queries:
+                query._native.settle()
+            self._stop(warn_above=3)
+        else:
+            waiting = self._waiting()
+            self._stop(warn_above=3)
+            if waiting:
+                warnings.warn(_discarded(waiting), RowsDiscardedWarning, stacklevel=2)
+
+    def _waiting(self) -> dict[str, int]:
+        """Rows that wait, for each query and shared source that has some."""
+        rows = dict(self._native.waiting_rows)
+        rows |= {query.name: query._native.waiting_rows for query in self.queries}
+        return {name: waiting for name, waiting in rows.items() if waiting}
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an Engine cannot be pickled: its threads live in this process")
 
     def __repr__(self) -> str:
-        queries = self.queries
-        table = f"\n{text_overview(queries)}" if queries else ""
+        listed = self._listed()
+        table = f"\n{text_overview(listed)}" if listed else ""
         return f"penstock.Engine: {self._summary()}{table}"
 
     def _repr_html_(self) -> str:
-        return html_overview(self.queries, self._summary())
+        return html_overview(self._listed(), self._summary())
 
     def _summary(self) -> str:
         options, running = self._options, len(self.queries)
@@ -367,15 +463,25 @@ class Engine(Frozen):
         with self._lock:
             ended = list(self._queries)
             self._queries.clear()
+            sources = list(self._sources)
+            self._sources.clear()
+            self._ended.clear()
+        for source in sources:
+            source._native.finish()
         for query in ended:
-            query.stop()  # it has ended; its sink, if that is a function, may not have
+            query._stop(drain=False)  # it has ended; its sink, if that is a function, may not have
         for query in ended:
+            query._warn_late(above=warn_above)
             if query._native.has_failed_unseen:
                 error = query.error
                 what = f'the query "{query.name}" failed, and nobody had looked'
                 warnings.warn(
                     f"{what}: {type(error).__name__}: {error}", QueryFailedWarning, stacklevel=warn_above
                 )
+
+
+def _has_news(query: Query) -> bool:
+    return query._native.has_failed_unseen or query._native.has_late_unseen
 
 
 class _Call:
@@ -388,6 +494,21 @@ class _Call:
 
     def __call__(self, batch: _penstock.Batch) -> None:
         self._function(Batch(batch))
+
+
+def _discarded(waiting: dict[str, int]) -> str:
+    names = ", ".join(f'"{name}"' for name in sorted(waiting))
+    return (
+        f"leaving the engine has discarded {_counted(sum(waiting.values()), 'row')} of {names}, which still "
+        'ran: wait for its queries inside of the block, or use Engine(on_exit="drain")'
+    )
+
+
+def _check_on_exit(on_exit: object) -> None:
+    if not isinstance(on_exit, str):
+        raise TypeError(f"on_exit takes a name, not {type(on_exit).__name__} {on_exit!r}")
+    if on_exit not in ("drain", "stop"):
+        raise PlanError(f'on_exit is "drain" or "stop", not "{on_exit}"')
 
 
 def _counted(number: int, noun: str) -> str:

@@ -37,10 +37,12 @@ __all__ = [
     "QueryEndedError",
     "QueryFailedWarning",
     "QueryStoppedError",
+    "RowsDiscardedWarning",
     "SchemaMismatchError",
     "SizeError",
     "SourceEndedError",
     "StreamConsumedError",
+    "TimeAheadError",
     "TypeMismatchError",
     "UnknownColumnError",
     "UnsupportedTypeError",
@@ -275,6 +277,32 @@ class NullTimeError(DataError):
         return type(self), (str(self), self.row), self.__dict__
 
 
+class TimeAheadError(DataError):
+    """A row whose time is further ahead of the watermark than `max_ahead=` of its stream allows.
+
+    Attributes:
+        row: The number of the row in the whole input, counted from 0.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> try:
+        ...     ps.stream({"at": "int64"}, time="at", max_ahead=100).run(pa.table({"at": [5, 1000]}))
+        ... except ps.TimeAheadError as error:
+        ...     print(error.row)
+        1
+    """
+
+    row: int
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.row), self.__dict__
+
+
 class StreamConsumedError(DataError):
     """A reader that was read before, and can be read only once. Open it again, or keep a table instead.
 
@@ -494,6 +522,28 @@ class QueryFailedWarning(UserWarning):
         ...             pass
         >>> str(caught[0].message).startswith('the query "prices" failed')
         True
+    """
+
+
+class RowsDiscardedWarning(UserWarning):
+    """The block of an engine was left while queries ran, and rows that waited were discarded.
+
+    Wait for the queries inside of the block, or let the engine do that: `Engine(on_exit="drain")`. Rows that
+    waited to be processed count, and results that nobody had taken; not what was in open windows.
+
+    Example:
+        >>> import warnings
+        >>> import pyarrow as pa
+        >>> import penstock as ps
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     with ps.Engine(workers=1) as engine:
+        ...         feed = ps.PushSource()
+        ...         source = engine.source({"price": "int64"}, feed, hold=True)
+        ...         query = engine.submit(source.stream, source=source, name="prices", sink="discard")
+        ...         taken = feed.push(pa.table({"price": [1, 2]}))
+        >>> print(str(caught[0].message)[:45])
+        leaving the engine has discarded 2 rows of "s
     """
 
 

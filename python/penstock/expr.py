@@ -12,10 +12,11 @@ Functions of text stand under `.str` (`penstock.strings`), those of times under 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 from penstock import _penstock
 from penstock._frozen import Frozen
+from penstock.hints import missing_of_expr
 from penstock.strings import StringFunctions
 from penstock.temporal import TemporalFunctions
 
@@ -33,7 +34,9 @@ class Expr(Frozen):
 
     `/` always gives a float64. `//` rounds down, towards minus infinity, and `%` has the sign of the divisor,
     so that `(a // b) * b + a % b` is `a`, as in Python: `-7 // 2` is -4 and `-7 % 2` is 1. Integers are
-    checked: a result that does not fit and a division by zero are a `ComputeError`.
+    checked: a result that does not fit and a division by zero are a `ComputeError`. Floats follow IEEE 754
+    and never fail, other than in Python: divided by zero, `/` gives an infinity, or NaN for zero and NaN,
+    and `//` and `%` give NaN.
 
     Example:
         >>> import penstock as ps
@@ -55,6 +58,14 @@ class Expr(Frozen):
 
     def _with(self, op: str, other: object) -> "Expr":
         return Expr(self._native.binary(op, as_expr(other)._native))
+
+    def _compared(self, op: str, other: object, instead: str) -> "Expr":
+        if other is None:
+            raise TypeError(
+                f"{self!r} {op} None would be null for every row, whatever the value: "
+                f"write {self!r}.{instead}()"
+            )
+        return self._with(op, other)
 
     def _after(self, other: object, op: str) -> "Expr":
         return Expr(as_expr(other)._native.binary(op, self._native))
@@ -107,10 +118,10 @@ class Expr(Frozen):
         return self._after(other, "%")
 
     def __eq__(self, other: "Expr | Value") -> "Expr":  # type: ignore[override]  # builds an expression
-        return self._with("==", other)
+        return self._compared("==", other, "is_null")
 
     def __ne__(self, other: "Expr | Value") -> "Expr":  # type: ignore[override]  # builds an expression
-        return self._with("!=", other)
+        return self._compared("!=", other, "is_not_null")
 
     # With `==` building expressions, a set or a dictionary could not tell two of them apart.
     __hash__ = None  # type: ignore[assignment]
@@ -152,7 +163,7 @@ class Expr(Frozen):
         return Expr(self._native.unary("~"))
 
     def is_null(self) -> "Expr":
-        """Whether the value is null. Not the same as `expr == None`, which is null for every row.
+        """Whether the value is null. `expr == None`, which would be null for every row, is refused.
 
         Returns:
             A boolean expression that is never null itself.
@@ -264,7 +275,7 @@ class Expr(Frozen):
         """
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise TypeError(f"is_in() takes a list of values, not {type(values).__name__}")
-        tests = [self == value for value in values]
+        tests = [self._with("==", value) for value in values]
         # In pairs, so that a thousand values do not nest a thousand deep.
         while len(tests) > 1:
             pairs = [one | other for one, other in zip(tests[::2], tests[1::2], strict=False)]
@@ -388,8 +399,8 @@ class Expr(Frozen):
     def __bool__(self) -> NoReturn:
         raise TypeError(
             "an expression is neither true nor false before the pipeline runs: use & instead of and, "
-            "| instead of or, ~ instead of not, and (low < x) & (x < high) instead of low < x < high; "
-            "each side of & and | needs its own parentheses"
+            "| instead of or, ~ instead of not, x.is_in([...]) instead of x in [...], and "
+            "(low < x) & (x < high) instead of low < x < high; each side of & and | needs its own parentheses"
         )
 
     def __iter__(self) -> NoReturn:
@@ -400,6 +411,13 @@ class Expr(Frozen):
             "an expression has no members: instead of value in expr, compare with ==; "
             "instead of expr in values, write expr.is_in(values)"
         )
+
+    if not TYPE_CHECKING:  # a type checker is to know what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_of_expr(self, name)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an expression cannot be pickled on its own: pickle the Stream that uses it")
@@ -445,6 +463,7 @@ def as_expr(value: object) -> Expr:
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.expr import as_expr
         >>> as_expr(ps.col("a")), as_expr(3)
         (col("a"), 3)
     """
@@ -496,6 +515,11 @@ def lit(value: Any) -> Expr:
     """
     if isinstance(value, Expr):
         raise TypeError(f"lit() takes a Python value; {value!r} is an expression already")
+    if callable(value) and not isinstance(value, type) and getattr(value, "dtype", None) is None:
+        raise TypeError(
+            'an expression is built of columns and values, as in col("price") > 3, not of a function; '
+            "for code of your own there is Stream.map_batches(function)"
+        )
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind and kind in "biuf" and getattr(value, "shape", None) == ():
         return Expr(_penstock.Expr.literal(value.item()))

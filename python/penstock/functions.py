@@ -18,21 +18,24 @@ class MappedFunction:
 
     Args:
         function: The function.
+        declares_all: Whether a column that it adds is a mistake, and not left out.
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.functions import MappedFunction
         >>> MappedFunction(lambda batch: batch).function.__name__
         '<lambda>'
     """
 
-    __slots__ = ("function",)
+    __slots__ = ("declares_all", "function")
 
-    def __init__(self, function: BatchFunction) -> None:
+    def __init__(self, function: BatchFunction, declares_all: bool = False) -> None:
         self.function = function
+        self.declares_all = declares_all
 
     def __call__(self, batch: _penstock.Batch) -> ArrowStream | ArrowArray:
         """Calls the function, and checks what comes back."""
         return open_one(self.function(Batch(batch)), "what the function gives back")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return MappedFunction, (self.function,)
+        return MappedFunction, (self.function, self.declares_all)

@@ -139,6 +139,7 @@ def read_spreading(parallelism: Parallelism, strategy: Strategy = "auto") -> Spr
         TypeError: It is something else.
 
     Example:
+        >>> from penstock.options import read_spreading
         >>> read_spreading(2, "merge")
         (2, ('strategy', 'merge'))
     """

@@ -1,4 +1,4 @@
-"""Queries as a table, for terminals and notebooks: how they do, and how fast."""
+"""Queries and shared sources as a table, for terminals and notebooks: how they do, and how fast."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,54 +7,92 @@ from penstock.rendering import html_table, text_table
 
 if TYPE_CHECKING:
     from penstock.query import Query
+    from penstock.shared import SharedSource
 
 __all__ = ["html_overview", "text_overview"]
 
-_NAMES = ["query", "status", "rows in", "rows/s", "latency"]
-_WHAT = ["", "", "so far", "of late", "of half the rows, of 99 in 100"]
+_NAMES = [
+    "name",
+    "kind",
+    "status",
+    "rows in",
+    "rows/s",
+    "latency",
+    "late",
+    "shed",
+    "rejected",
+    "blocked by",
+    "error",
+]
+_WHAT = [
+    "",
+    "",
+    "",
+    "so far",
+    "of late",
+    "of half the rows, of 99 in 100",
+    "rows",
+    "rows",
+    "rows",
+    "now",
+    "",
+]
 
 
-def text_overview(queries: "Sequence[Query]") -> str:
-    """Queries as a table for a terminal.
+def text_overview(listed: "Sequence[Query | SharedSource]") -> str:
+    """Queries and shared sources as a table for a terminal.
 
     Args:
-        queries: The queries.
+        listed: The queries and sources.
 
     Returns:
         The lines, without a newline at the end.
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.overview import text_overview
         >>> with ps.Engine(workers=1) as engine:
         ...     feed = ps.PushSource()
         ...     query = engine.submit(ps.stream({"n": "int64"}), source=feed, name="numbers")
         ...     print(text_overview([query]))
-        query    status   rows in  rows/s  latency
-        -------  -------  -------  ------  -------
-        numbers  running        0       0
+        name     kind   status   rows in  rows/s  latency  late  shed  rejected  blocked by  error
+        -------  -----  -------  -------  ------  -------  ----  ----  --------  ----------  -----
+        numbers  query  running        0       0              0     0         0
     """
-    return text_table(_NAMES, map(_row, queries))
+    return text_table(_NAMES, map(_row, listed))
 
 
-def html_overview(queries: "Sequence[Query]", caption: str) -> str:
-    """Queries as a table for a notebook.
+def html_overview(listed: "Sequence[Query | SharedSource]", caption: str) -> str:
+    """Queries and shared sources as a table for a notebook.
 
     Args:
-        queries: The queries.
+        listed: The queries and sources.
         caption: What to say above the table.
 
     Returns:
         An HTML fragment.
 
     Example:
+        >>> from penstock.overview import html_overview
         >>> html_overview([], "no queries").startswith("<table><caption>no queries</caption>")
         True
     """
-    return html_table(_NAMES, _WHAT, map(_row, queries), caption)
+    return html_table(_NAMES, _WHAT, map(_row, listed), caption)
 
 
-def _row(query: "Query") -> list[object]:
-    metrics = query.metrics()
+def _row(one: "Query | SharedSource") -> list[object]:
+    metrics = one.metrics()
     times = metrics["event_latency"]
-    latency = f"{times['p50_ms']:.3g} ms, {times['p99_ms']:.3g} ms" if times["count"] else ""
-    return [query.name, query.status, metrics["rows_in"], round(metrics["rows_per_second"]), latency]
+    return [
+        one.name,
+        "source" if type(one).__name__ == "SharedSource" else "query",
+        one.status,
+        metrics["rows_in"],
+        round(metrics["rows_per_second"]),
+        f"{times['p50_ms']:.3g} ms, {times['p99_ms']:.3g} ms" if times["count"] else "",
+        metrics["rows_late"] + metrics["late_results"],
+        metrics["rows_shed"],
+        metrics["rows_rejected"],
+        metrics["blocked_by"] or "",
+        one._native.error_text or "",
+    ]

@@ -4,10 +4,10 @@ pyarrow, pandas, polars, DuckDB, Spark and others have these methods; see
 https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html.
 """
 
-from collections.abc import Iterable
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import AsyncIterable, Iterable, Sequence
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["ArrowArray", "ArrowData", "ArrowSchema", "ArrowStream"]
+__all__ = ["ArrowArray", "ArrowData", "ArrowSchema", "ArrowStream", "Record"]
 
 
 @runtime_checkable
@@ -16,6 +16,7 @@ class ArrowSchema(Protocol):
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.protocols import ArrowSchema
         >>> isinstance(pa.schema({"price": pa.int64()}), ArrowSchema)
         True
     """
@@ -29,6 +30,7 @@ class ArrowArray(Protocol):
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.protocols import ArrowArray
         >>> isinstance(pa.record_batch({"price": [1, 2]}), ArrowArray)
         True
     """
@@ -42,6 +44,7 @@ class ArrowStream(Protocol):
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.protocols import ArrowStream
         >>> isinstance(pa.table({"price": [1, 2]}), ArrowStream)
         True
     """
@@ -49,4 +52,41 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-ArrowData: TypeAlias = ArrowStream | ArrowArray | Iterable[ArrowStream | ArrowArray]
+@runtime_checkable
+class _LazyBatches(Protocol):
+    """A frame that is computed as it is read, such as a `polars.LazyFrame`."""
+
+    def collect_batches(self, *, lazy: bool) -> Any: ...
+
+
+@runtime_checkable
+class _Scannable(Protocol):
+    """Files or tables that can be scanned, such as a `pyarrow.dataset.Dataset`."""
+
+    def scanner(self) -> Any: ...
+
+
+@runtime_checkable
+class _Readable(Protocol):
+    """Something that opens a reader, such as a `pyarrow.dataset.Scanner`."""
+
+    def to_reader(self) -> Any: ...
+
+
+class _Dataclass(Protocol):
+    """An object of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class _Model(Protocol):
+    """An object of a pydantic model."""
+
+    def model_dump(self) -> dict[str, Any]: ...
+
+
+# `tuple`: a NamedTuple.
+Record: TypeAlias = _Dataclass | _Model | tuple[Any, ...]
+_Item: TypeAlias = ArrowStream | ArrowArray | Record | Sequence[Record]
+_Whole: TypeAlias = ArrowStream | ArrowArray | _LazyBatches | _Scannable | _Readable
+ArrowData: TypeAlias = _Whole | Record | Iterable[_Item] | AsyncIterable[_Item]

@@ -8,10 +8,11 @@ from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
 from penstock.exceptions import PlanError
+from penstock.lateness import warn_late
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData
 from penstock.result import Result
-from penstock.sources import open_source
+from penstock.sources import AwaitedItems, Items, open_one
 
 if TYPE_CHECKING:
     from penstock.engine import Engine
@@ -25,6 +26,10 @@ _SLICE_SECONDS = 0.05
 @final
 class Query(Frozen):
     """A pipeline at work. Made by `Engine.submit`; iterating over it gives its results.
+
+    Anything that reads the Arrow PyCapsule protocol takes its results, and waits for them:
+    `pyarrow.table(query)`, `polars.DataFrame(query)`. So does another query that has it as its source. Either
+    reads all of them, so that it can be done only once, unless the query was submitted with `sink="collect"`.
 
     Example:
         >>> import pyarrow as pa
@@ -41,7 +46,7 @@ class Query(Frozen):
         (True, 'finished')
     """
 
-    __slots__ = ("_engine", "_native")
+    __slots__ = ("__weakref__", "_engine", "_native")
 
     _native: _penstock.Query
     # Keeps the engine, which is stopped when nobody holds it any more.
@@ -112,12 +117,18 @@ class Query(Frozen):
         """Ends the query, and waits until it has ended. Does nothing if it has ended before.
 
         Args:
-            drain: False gives up what is on its way. True ends the input only: rows that were taken in are
-                processed, windows close, and results leave; somebody has to take these.
+            drain: False gives up what is on its way. True ends the input where it stands: batches that were
+                pushed, or given by an iterable, are processed, windows close, and results leave; somebody has
+                to take these. A replay ends in the middle of a batch. Of a shared source, the query takes
+                what that has read by now. A `PushSource` refuses what is pushed from now on.
 
         Raises:
             PenstockError: It failed while it was drained; and any exception of your own source or sink.
-            EngineError: A sink drains its own query, which would wait for itself.
+            EngineError: A sink drains its own query, or a function of a pipeline a query of its own engine,
+                which would wait for itself.
+
+        Warns:
+            LateRowsWarning: Rows came too late to count, and nobody has been told. A query warns once.
 
         Example:
             >>> import pyarrow as pa
@@ -130,10 +141,20 @@ class Query(Frozen):
             ...     query.status, len(query.result())
             ('finished', 2)
         """
+        self._stop(drain)
+        self._warn_late(above=2)
+
+    def _stop(self, drain: bool) -> None:
         if drain:
             self._native.drain()
         else:
             self._native.stop()
+
+    def _warn_late(self, above: int) -> None:
+        """Warns of late rows, once, when it has ended; names the line that many calls above this one."""
+        late = self._native.take_late()
+        if late is not None:
+            warn_late(*late, query=self.name, above=above + 1)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the query has ended. Other threads run meanwhile; Ctrl-C interrupts it.
@@ -149,6 +170,9 @@ class Query(Frozen):
         Raises:
             PenstockError: It has failed; and any exception of your own source or sink, as itself.
 
+        Warns:
+            LateRowsWarning: Rows came too late to count, and nobody has been told. A query warns once.
+
         Example:
             >>> import penstock as ps
             >>> with ps.Engine(workers=1) as engine:
@@ -157,7 +181,10 @@ class Query(Frozen):
             ...     query.wait(timeout=0.01)
             False
         """
-        return self._native.wait(timeout)
+        has_ended = self._native.wait(timeout)
+        if has_ended:
+            self._warn_late(above=2)
+        return has_ended
 
     @property
     def outputs(self) -> list[str]:
@@ -199,6 +226,9 @@ class Query(Frozen):
             QueryStoppedError: It was stopped.
             PlanError: It was submitted with another sink.
 
+        Warns:
+            LateRowsWarning: Rows came too late to count, and nobody has been told. A query warns once.
+
         Example:
             >>> import pyarrow as pa
             >>> import penstock as ps
@@ -208,7 +238,9 @@ class Query(Frozen):
             ...     query.result().rows_out
             2
         """
-        return Result(self._native.result(self._number(output)))
+        result = Result(self._native.result(self._number(output)))
+        self._warn_late(above=2)
+        return result
 
     def results(self, output: str | None = None) -> "Results":
         """The results, batch by batch, for `for` and `async for`. Only without `sink=`.
@@ -221,7 +253,8 @@ class Query(Frozen):
                 have to wait as well.
 
         Returns:
-            An iterator over `Batch`. It ends with the query, and raises what the query failed with.
+            An iterator over `Batch`. It ends with the query, and raises what the query failed with. Late rows
+            that nobody has been told of are a `LateRowsWarning` at its end.
 
         Raises:
             PlanError: The results go to a sink.
@@ -269,7 +302,7 @@ class Query(Frozen):
         """
         if name is not None and not isinstance(name, str):
             raise TypeError(f"name takes a string, not {type(name).__name__}")
-        self._native.replace_lookup(open_source(table, "table"), name)
+        self._native.replace_lookup(open_one(table, "table"), name)
 
     def metrics(self) -> dict[str, Any]:
         """What the query has come to so far.
@@ -277,10 +310,15 @@ class Query(Frozen):
         * `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`,
           `rows_rejected`, `rows_out`: Where the rows went. Once the query is finished, `rows_in` plus
           `rows_copied` is the sum of the next five; while it runs, rows on their way count nowhere yet.
-        * `late_results`: Results, of windows or of functions, that came too late for a window behind them.
+        * `late_results`, `rejected_results`: Results, of windows or of functions, that came too late for a
+          window behind them, and those that an operator behind rejected. The pipeline has made them itself:
+          they are no part of that sum.
         * `batches_in`: Batches taken in.
         * `late_by`: How far the latest of the late rows lay behind the watermark, in units of the time
           column, or None.
+        * `blocked_by`: What the query waits for, or None: "reader" if nobody takes its results, "sink" if
+          that function is busy, "on_error function", "memory", the name of an operator, or another query
+          that holds up their shared source, such as `query "slow"`.
         * `seconds`: How long it has been running, or ran.
         * `rows_per_second`: Rows taken in, of late.
         * `backlog_rows`, `slipped_seconds`: Rows of a replay that are due and not taken yet, and how far it
@@ -317,6 +355,19 @@ class Query(Frozen):
     def __aiter__(self) -> AsyncIterator[Batch]:
         return self.results()
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The results as an Arrow stream, which waits for them: see `Results`, and `result` if kept."""
+        number = self._number(None)
+        if self._native.is_collected[number]:
+            return self.result().__arrow_c_stream__(requested_schema)
+        return self.results().__arrow_c_stream__(requested_schema)
+
+    def _as_source(self, argument: str) -> Items:
+        number = self._number(None)
+        if self._native.is_collected[number]:
+            return Items(_Later(self), argument)
+        return self.results()._as_source(argument)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Query cannot be pickled: it lives on the engine of this process")
 
@@ -331,12 +382,17 @@ class Query(Frozen):
 class Results(Frozen):
     """The results of a query as they come, for `for` and for `async for`. Made by `Query.results`.
 
+    Anything that reads the Arrow PyCapsule protocol takes them, and waits for them:
+    `pyarrow.table(query.results())`. So does another query that has them as its source. Either can be done
+    once. If the query fails, such a reader gets the words of its error, another query the error itself; a
+    reader also gets an error if the query is stopped.
+
     Example:
         >>> import pyarrow as pa
         >>> import penstock as ps
         >>> with ps.Engine(workers=1) as engine:
         ...     query = engine.submit(ps.stream({"price": "int64"}), source=pa.table({"price": [1]}))
-        ...     next(query.results()).num_rows
+        ...     pa.table(query.results()).num_rows
         1
     """
 
@@ -352,7 +408,11 @@ class Results(Frozen):
         return self
 
     def __next__(self) -> Batch:
-        return Batch(self._query._native.next_batch(self._output))
+        try:
+            return Batch(self._query._native.next_batch(self._output))
+        except StopIteration:
+            self._query._warn_late(above=2)
+            raise
 
     def __aiter__(self) -> "Results":
         return self
@@ -361,11 +421,50 @@ class Results(Frozen):
         # Waiting takes nothing, and taking does not wait: whoever is cancelled has not lost a batch.
         query, loop = self._query._native, asyncio.get_running_loop()
         while True:
-            batch = query.take_batch(self._output)
+            try:
+                batch = query.take_batch(self._output)
+            except StopAsyncIteration:
+                self._query._warn_late(above=2)
+                raise
             if batch is not None:
                 return Batch(batch)
             while not await loop.run_in_executor(None, query.ready, self._output, _SLICE_SECONDS):
                 pass
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The results as an Arrow stream, which waits for each batch; see the Arrow PyCapsule protocol."""
+        return self._query._native.stream(self._output, self._query, requested_schema)
+
+    def _as_source(self, argument: str) -> AwaitedItems:
+        self._query._native.claim(self._output)
+        return AwaitedItems(_Upstream(self), None, argument)
+
     def __repr__(self) -> str:
         return f'penstock.Results of query "{self._query.name}": {self._query.status}'
+
+
+class _Upstream:
+    """The results of a query as another one reads them."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    def ready(self, seconds: float) -> bool:
+        results = self._results
+        return results._query._native.ready(results._output, seconds)
+
+    def take(self) -> Batch:
+        return next(self._results)
+
+    def close(self) -> None:
+        """Leaves what is not read to whoever has the query."""
+
+
+class _Later:
+    """The whole result of a query, once somebody reads it."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+
+    def __iter__(self) -> Iterator[Result]:
+        yield self._query.result()

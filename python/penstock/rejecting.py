@@ -36,6 +36,7 @@ def read_on_error(on_error: OnError) -> object:
         TypeError: It is something else.
 
     Example:
+        >>> from penstock.rejecting import read_on_error
         >>> read_on_error("skip")
         'skip'
     """

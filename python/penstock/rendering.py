@@ -19,6 +19,7 @@ def cell(value: object) -> str:
         Its text. What cannot be printed is escaped, and what is long is cut.
 
     Example:
+        >>> from penstock.rendering import cell
         >>> cell(None), cell(2.5), cell("two\nlines")
         ('null', '2.5', 'two\\nlines')
     """
@@ -39,6 +40,7 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         The lines, without a newline at the end.
 
     Example:
+        >>> from penstock.rendering import text_table
         >>> print(text_table(["key", "n"], [["a", 1], ["bc", 20]]))
         key   n
         ---  --
@@ -72,6 +74,7 @@ def html_table(
         An HTML fragment.
 
     Example:
+        >>> from penstock.rendering import html_table
         >>> fragment = html_table(["key"], ["string"], [["<b>"]], "1 row")
         >>> fragment[fragment.index("<tbody>") :]
         '<tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'

@@ -16,8 +16,8 @@ class Result(Rows):
     copy: `pyarrow.table(result)`, `polars.DataFrame(result)`, and `Stream.run` as well. The order of rows is
     not promised.
 
-    Every input row is accounted for: `rows_in` is the sum of the rows that contributed to the output,
-    `rows_filtered`, `rows_late` and `rows_shed`.
+    Every input row is accounted for: `rows_in + rows_copied` is the sum of `rows_contributed`,
+    `rows_filtered`, `rows_late`, `rows_shed` and `rows_rejected` of `metrics`.
 
     Example:
         >>> import pyarrow as pa
@@ -79,8 +79,10 @@ class Result(Rows):
     def rows_copied(self) -> int:
         """How many rows count once more, because several operators or outputs read the same ones.
 
-        Every row is accounted for: `rows_in + rows_copied` is the sum of those that contributed to a window
-        or a result, and of those that were filtered, late, shed or rejected.
+        Every row is accounted for: `rows_in + rows_copied` equals `rows_contributed` (rows that reached a
+        window or the result) plus `rows_filtered`, `rows_late`, `rows_shed` and `rows_rejected`. Rows that
+        the pipeline makes itself, such as the results of windows, are no part of this sum; `late_results`
+        and `rejected_results` count those of them that were left out.
 
         Example:
             >>> import pyarrow as pa
@@ -132,7 +134,9 @@ class Result(Rows):
 
     @property
     def rows_rejected(self) -> int:
-        """How many rows were left out because an operator had no answer for them: see `on_error=`.
+        """How many rows were left out because an operator rejected them: see `on_error=`.
+
+        These are rows as they came in. Results that an operator rejects are `rejected_results`.
 
         Example:
             >>> import pyarrow as pa
@@ -142,6 +146,25 @@ class Result(Rows):
             1
         """
         return self._native.rows_rejected
+
+    @property
+    def rejected_results(self) -> int:
+        """How many results, of windows or of functions, an operator behind them rejected: see `on_error=`.
+
+        They are rows of the pipeline's own making, and so no part of `rows_in`. Late rows that go on by
+        `split_late` count here as well: as rows that came in, they are late.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> events = ps.stream({"at": "int64", "n": "int64"}, time="at")
+            >>> sums = events.window(ps.tumbling(10)).agg(total=ps.sum("n"))
+            >>> parts = sums.with_columns(part=10 // ps.col("total"))
+            >>> result = parts.run(pa.table({"at": [1, 12], "n": [0, 5]}), on_error="skip")
+            >>> result.rejected_results, result.rows_rejected, result.rows_out
+            (1, 0, 1)
+        """
+        return self._native.rejected_results
 
     @property
     def late_by(self) -> str | None:
@@ -179,7 +202,8 @@ class Result(Rows):
         * `budget_bytes`: How much there might be, as `budget=` said.
         * `peak_used_bytes`, `used_bytes`: How much of it was in use at most, and at the end. It is made up of
           chunks of rows on their way from operator to operator, of `pinned_bytes` and of `state_bytes`.
-        * `pinned_bytes`: Text of the input that those rows point into instead of copying it.
+        * `pinned_bytes`: Text of the input that those rows point into instead of copying it, and copies of
+          results that wait to be read.
         * `state_bytes`: What windows and lookup tables hold.
         * `exported_bytes`: What the rows of this result take, as far as they are handed out without a copy.
           It is no part of `used_bytes`: keep as many results as you like. It goes back to the system when the
@@ -206,10 +230,10 @@ class Result(Rows):
 
         Returns:
             `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`,
-            `late_results`, `rows_shed`, `rows_rejected`, `rows_out`, `batches_in`, `late_by` (a whole number
-            in units of the time column, or None), `seconds`, `event_latency` and `output_latency`: see
-            `Query.metrics`, `operators`: a dictionary for each operator, with `name`, `rows_in`, `rows_out`,
-            `runs` and `seconds`, and `memory`: that of `memory`.
+            `late_results`, `rows_shed`, `rows_rejected`, `rejected_results`, `rows_out`, `batches_in`,
+            `late_by` (a whole number in units of the time column, or None), `seconds`, `event_latency` and
+            `output_latency`: see `Query.metrics`, `operators`: a dictionary for each operator, with `name`,
+            `rows_in`, `rows_out`, `runs` and `seconds`, and `memory`: that of `memory`.
 
         Example:
             >>> import pyarrow as pa
@@ -229,6 +253,7 @@ class Result(Rows):
             "late_results": output.late_results,
             "rows_shed": output.rows_shed,
             "rows_rejected": output.rows_rejected,
+            "rejected_results": output.rejected_results,
             "rows_out": output.rows_out,
             "batches_in": output.batches_in,
             "late_by": output.late_by,
@@ -244,4 +269,5 @@ class Result(Rows):
         lost = f"{self.rows_filtered:,} filtered, {self.rows_late:,} late"
         shed = f", {self.rows_shed:,} shed" if self.rows_shed else ""
         shed += f", {self.rows_rejected:,} rejected" if self.rows_rejected else ""
+        shed += f", {self.rejected_results:,} results rejected" if self.rejected_results else ""
         return f"{super()._summary()}, from {rows_in} ({lost}{shed})"

@@ -34,6 +34,7 @@ class Rows(Frozen):
     Example:
         >>> import pyarrow as pa
         >>> import penstock as ps
+        >>> from penstock.rows import Rows
         >>> rows = ps.stream({"price": "int64"}).run(pa.table({"price": [1, 2]}))
         >>> isinstance(rows, Rows), pa.table(rows).num_rows
         (True, 2)
@@ -108,8 +109,8 @@ class Rows(Frozen):
             limit: How many rows at most. None is all of them.
 
         Returns:
-            One dictionary per row. Timestamps and times in nanoseconds, which Python's own types cannot hold,
-            are whole numbers.
+            One dictionary per row. What Python's own types cannot hold comes as a whole number: timestamps
+            and times in nanoseconds, dates and timestamps far away, and times of day beyond the day.
 
         Raises:
             ValueError: The limit is negative.

@@ -1,10 +1,10 @@
 """Runs pipelines over data, to their end: what `Stream.run` and `Outputs.run` have in common."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 from penstock import _penstock
-from penstock.exceptions import LateRowsWarning, PlanError
+from penstock.exceptions import PlanError
+from penstock.lateness import warn_late
 from penstock.options import Spreading
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream
 from penstock.rejecting import OnError, read_on_error
@@ -32,6 +32,7 @@ def by_stream(streams: list[str], given: object, argument: str) -> list[tuple[st
         PlanError: There are several streams, and the data is not for each of them.
 
     Example:
+        >>> from penstock.running import by_stream
         >>> by_stream(["bids"], [1], "data")
         [('bids', [1])]
     """
@@ -70,6 +71,8 @@ def run_outputs(
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.running import run_outputs
+        >>> from penstock import _penstock
         >>> plan = ps.stream({"price": "int64"})._plan
         >>> from penstock.options import read_options
         >>> run_outputs(_penstock.Outputs([("a", plan)]), [], read_options(), warn_above=2)["a"].rows_in
@@ -111,6 +114,8 @@ def run_part_of(
     Example:
         >>> import penstock as ps
         >>> from penstock.options import read_options
+        >>> from penstock import _penstock
+        >>> from penstock.running import run_part_of
         >>> outputs = _penstock.Outputs([("a", ps.stream({"price": "int64"})._plan)])
         >>> run_part_of(outputs, [], read_options(), states=[], last=True, warn_above=2)[1] is None
         True
@@ -134,14 +139,7 @@ def _opened(
 
 def _results(outputs: _penstock.Outputs, made: list[_penstock.Output], warn_above: int) -> dict[str, Result]:
     if made[0].rows_late + made[0].late_results and not outputs.has_late:
-        warnings.warn(_late_rows(made[0]), LateRowsWarning, stacklevel=warn_above)
+        first = made[0]
+        late = first.rows_late + first.late_results
+        warn_late(late, first.rows_in, first.late_by_text, above=warn_above)
     return {name: Result(output) for name, output in zip(outputs.names, made, strict=True)}
-
-
-def _late_rows(output: _penstock.Output) -> str:
-    late = output.rows_late + output.late_results
-    rows = "1 row came after its window" if late == 1 else f"{late:,} rows came after their windows"
-    return (
-        f"{rows} had closed and did not count, out of {output.rows_in:,}; the latest lay "
-        f"{output.late_by_text} behind the watermark. Raise delay= by as much to count all of them."
-    )

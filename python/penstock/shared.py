@@ -4,6 +4,7 @@ from typing import Any, Literal, TypeAlias, final
 
 from penstock import _penstock
 from penstock._frozen import Frozen
+from penstock.overview import html_overview, text_overview
 from penstock.stream import Stream
 
 __all__ = ["OnLag", "SharedSource"]
@@ -31,7 +32,7 @@ class SharedSource(Frozen):
         (2, 3)
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("__weakref__", "_native")
 
     _native: _penstock.SharedSource
 
@@ -108,7 +109,10 @@ class SharedSource(Frozen):
         self._native.start()
 
     def close(self) -> None:
-        """Ends it, behind the rows that it has read: its queries close their windows and come to their end.
+        """Ends it where its input stands: its queries close their windows and come to their end.
+
+        Batches that were pushed, or given by an iterable, are processed; a `PushSource` refuses what is
+        pushed from now on. A replay ends in the middle of a batch.
 
         Example:
             >>> import penstock as ps
@@ -126,7 +130,7 @@ class SharedSource(Frozen):
         """What it has come to so far.
 
         Returns:
-            The same as `Query.metrics`.
+            The same as `Query.metrics`. `blocked_by` is the query that the source waits for, if it does.
 
         Example:
             >>> import penstock as ps
@@ -138,4 +142,7 @@ class SharedSource(Frozen):
         return self._native.metrics()
 
     def __repr__(self) -> str:
-        return f'penstock.SharedSource "{self.name}": {self.status}'
+        return f'penstock.SharedSource "{self.name}": {self.status}\n{text_overview([self])}'
+
+    def _repr_html_(self) -> str:
+        return html_overview([self], f'shared source "{self.name}": {self.status}')

@@ -6,15 +6,19 @@ passes untouched.
 """
 
 import inspect
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import GeneratorType
+from typing import Any, Self, TypeGuard
 from weakref import WeakSet
 
+from penstock.asynchronous import Pump
 from penstock.exceptions import StreamConsumedError
-from penstock.protocols import ArrowArray, ArrowData, ArrowStream
+from penstock.protocols import ArrowArray, ArrowData, ArrowStream, _LazyBatches, _Readable, _Scannable
+from penstock.records import is_record, records_to_arrow
 
-__all__ = ["open_one", "open_source"]
+__all__ = ["AwaitedItems", "Items", "open_one", "open_source"]
 
 _ACCEPTED = (
     "an object that speaks the Arrow PyCapsule protocol (a pyarrow Table, RecordBatch or RecordBatchReader, "
@@ -22,20 +26,134 @@ _ACCEPTED = (
 )
 _ACCEPTED_DATA = f"{_ACCEPTED} or an iterable of such objects"
 
-# Readers that were handed in before. An Arrow reader at its end gives an empty stream when it is asked again,
-# without a word, so this is remembered here.
+# Readers and iterators that were read before. One at its end gives nothing when it is asked again, without a
+# word, so this is remembered here.
 _read_before: WeakSet[object] = WeakSet()
+# The same for those that cannot be weakly referenced, such as the iterators of lists. One that nobody else
+# holds cannot come back, and is let go when the next one comes.
+_kept_before: list[object] = []
+# References to an object of that list while it is looked at, if nobody else holds it.
+_OUR_REFERENCES = 3
 
 
-def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | Iterator[object]:
+class Items(Iterator[object]):
+    """The items of an iterable, each of them checked as it comes.
+
+    Args:
+        data: The iterable.
+        argument: How the user knows it, for the error message.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from penstock.sources import Items
+        >>> next(Items([pa.table({"price": [1]})], "data")).num_rows
+        1
+    """
+
+    def __init__(self, data: Iterable[object], argument: str) -> None:
+        self._source = iter(data)
+        self._is_single = self._source is data
+        self._argument = argument
+        self._number = 0
+        if self._is_single:
+            _check_unread(data, argument)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> ArrowStream | ArrowArray:
+        if self._number == 0 and self._is_single:
+            _claim(self._source, self._argument)
+        return self._checked(next(self._source))
+
+    def _checked(self, item: object) -> ArrowStream | ArrowArray:
+        name = f"item {self._number} of {self._argument}"
+        self._number += 1
+        return _open_item(item, name)
+
+
+class AwaitedItems(Items):
+    """The items of an iterable that can be waited for, and told that nobody reads on.
+
+    Args:
+        pump: What gives the items out: `ready`, `take` and `close`, as `Pump` has them.
+        source: The iterable, if it can be read only once.
+        argument: How the user knows it, for the error message.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from penstock.sources import AwaitedItems
+        >>> from penstock.asynchronous import Pump
+        >>> async def tables():
+        ...     yield pa.table({"price": [1]})
+        >>> items = AwaitedItems(Pump(tables()), None, "data")
+        >>> items.ready(60), len(list(items))
+        (True, 1)
+        >>> items.close()
+    """
+
+    def __init__(self, pump: Any, source: object | None, argument: str) -> None:
+        self._pump = pump
+        self._source: Any = source
+        self._is_single = source is not None
+        self._argument = argument
+        self._number = 0
+        if source is not None:
+            _check_unread(source, argument)
+
+    def ready(self, seconds: float) -> bool:
+        """Waits for the next item, or the end.
+
+        Args:
+            seconds: For how long.
+
+        Returns:
+            Whether there is one.
+
+        Example:
+            >>> from penstock.sources import AwaitedItems
+            >>> from penstock.asynchronous import Pump
+            >>> async def nothing():
+            ...     return
+            ...     yield
+            >>> AwaitedItems(Pump(nothing()), None, "data").ready(60)
+            True
+        """
+        if self._is_single:
+            _claim(self._source, self._argument)
+            self._is_single = False
+        return bool(self._pump.ready(seconds))
+
+    def __next__(self) -> ArrowStream | ArrowArray:
+        while not self.ready(60):
+            pass
+        return self._checked(self._pump.take())
+
+    def close(self) -> None:
+        """Says that nobody reads on.
+
+        Example:
+            >>> from penstock.sources import AwaitedItems
+            >>> from penstock.asynchronous import Pump
+            >>> async def nothing():
+            ...     yield
+            >>> AwaitedItems(Pump(nothing()), None, "data").close()
+        """
+        self._pump.close()
+
+
+def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | Items:
     """Turns data into what the engine reads.
+
+    Besides Arrow objects and iterables of them it takes a polars LazyFrame, a dataset or a scanner of
+    pyarrow, a `Query` and its results, asynchronous iterables, and objects of dataclasses and their like.
 
     Args:
         data: Whatever the user handed in.
         argument: How the user knows it, for the error message.
 
     Returns:
-        The object itself if it speaks the protocol, else an iterator that checks each item.
+        Arrow data, or an iterator that checks each item.
 
     Raises:
         TypeError: It is neither, with a hint at what to do instead.
@@ -43,6 +161,7 @@ def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | It
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.sources import open_source
         >>> table = pa.table({"price": [1, 2]})
         >>> open_source(table, "data") is table
         True
@@ -50,25 +169,36 @@ def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | It
     # A class has the methods too, but only its instances can be called upon.
     if isinstance(data, type):
         raise TypeError(f"{argument} must be {_ACCEPTED_DATA}, not the class {data.__name__} itself")
-    if isinstance(data, ArrowStream | ArrowArray):
-        _claim(data, argument)
-        return data
-    hint = _hint(data)
-    if hint is not None or not isinstance(data, Iterable):
-        raise TypeError(_refusal(argument, _ACCEPTED_DATA, data, hint))
-    if isinstance(data, GeneratorType) and inspect.getgeneratorstate(data) == inspect.GEN_CLOSED:
+    source: Any = _unwrapped(data, argument)
+    if isinstance(source, Items):
+        return source
+    if isinstance(source, ArrowStream | ArrowArray):
+        _claim(source, argument)
+        return source
+    if isinstance(source, AsyncIterable):
+        single = source if isinstance(source, AsyncIterator) else None
+        return AwaitedItems(Pump(source), single, argument)
+    if is_record(source):
+        return records_to_arrow([source], argument)
+    hint = _hint(source)
+    if hint is not None or not isinstance(source, Iterable):
+        raise TypeError(_refusal(argument, _ACCEPTED_DATA, source, hint))
+    if isinstance(source, GeneratorType) and inspect.getgeneratorstate(source) == inspect.GEN_CLOSED:
         raise StreamConsumedError(
             f"{argument} is a generator that has ended: it can be read only once. "
             "Call the function that made it again."
         )
     # A list is looked at before the engine starts; other iterables give their items away only once.
-    if isinstance(data, list | tuple) and data:
-        _check(data[0], 0, argument)
-    return _checked(iter(data), argument)
+    if isinstance(source, list | tuple) and source:
+        if is_record(source[0]):
+            return records_to_arrow(source, argument)
+        if not _is_list_of_records(source[0]):
+            _check(source[0], f"item 0 of {argument}")
+    return Items(source, argument)
 
 
-def open_one(data: ArrowStream | ArrowArray, argument: str) -> ArrowStream | ArrowArray:
-    """Turns data that has to be one Arrow object into what the engine reads.
+def open_one(data: ArrowData | Sequence[Any], argument: str) -> ArrowStream | ArrowArray:
+    """Turns data that has to be one Arrow object, or one list of rows, into what the engine reads.
 
     Args:
         data: Whatever the user handed in.
@@ -83,41 +213,81 @@ def open_one(data: ArrowStream | ArrowArray, argument: str) -> ArrowStream | Arr
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.sources import open_one
         >>> table = pa.table({"price": [1, 2]})
         >>> open_one(table, "data") is table
         True
     """
-    if isinstance(data, type) or not isinstance(data, ArrowStream | ArrowArray):
-        raise TypeError(_refusal(argument, _ACCEPTED, data, _hint(data)))
-    _claim(data, argument)
+    if isinstance(data, type):
+        raise TypeError(_refusal(argument, _ACCEPTED, data, None))
+    source: Any = _unwrapped(data, argument, is_whole=True)
+    return _open_item(source, argument)
+
+
+def _unwrapped(data: Any, argument: str, is_whole: bool = False) -> Any:
+    """What stands behind the objects of other libraries, and of this one, that give their rows when asked."""
+    if hasattr(type(data), "_as_source") and not is_whole:  # a query, or its results
+        return data._as_source(argument)
+    if isinstance(data, ArrowStream | ArrowArray):
+        return data
+    if isinstance(data, _LazyBatches):
+        return data.collect_batches(lazy=True)
+    if isinstance(data, _Scannable):
+        return data.scanner().to_reader()
+    if isinstance(data, _Readable):
+        return data.to_reader()
     return data
 
 
-def _checked(items: Iterator[object], argument: str) -> Iterator[object]:
-    for number, item in enumerate(items):
-        _check(item, number, argument)
-        _claim(item, f"item {number} of {argument}")
-        yield item
+def _open_item(item: object, name: str) -> ArrowStream | ArrowArray:
+    """An item of an iterable as Arrow data."""
+    if is_record(item):
+        return records_to_arrow([item], name)
+    if _is_list_of_records(item):
+        return records_to_arrow(item, name)
+    opened = _check(item, name)
+    _claim(opened, name)
+    return opened
+
+
+def _is_list_of_records(item: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(item, list | tuple) and len(item) > 0 and is_record(item[0])
+
+
+def _is_remembered(data: object) -> bool:
+    try:
+        if data in _read_before:
+            return True
+    except TypeError:  # it cannot be hashed
+        pass
+    return any(kept is data for kept in _kept_before)
+
+
+def _check_unread(data: object, argument: str) -> None:
+    """Refuses what can be read only once, and was."""
+    if _is_remembered(data):
+        raise StreamConsumedError(
+            f"{argument} is a {type(data).__name__} that was read before: it can be read only once. "
+            "Open or make it again, or keep the data in a table or a list."
+        )
 
 
 def _claim(data: object, argument: str) -> None:
-    """Refuses a reader that was read before; tables and batches may come as often as they like."""
-    if not hasattr(data, "read_next_batch"):
+    """Remembers what can be read only once; tables and batches may come as often as they like."""
+    if not hasattr(data, "read_next_batch") and not isinstance(data, Iterator | AsyncIterator):
         return
+    _check_unread(data, argument)
     try:
-        if data in _read_before:
-            raise StreamConsumedError(
-                f"{argument} is a {type(data).__name__} that was read before: it can be read only once. "
-                "Open it again, or keep the data in a table."
-            )
         _read_before.add(data)
-    except TypeError:  # a reader of some other library that cannot be remembered
-        return
+    except TypeError:
+        _kept_before[:] = [kept for kept in _kept_before if sys.getrefcount(kept) > _OUR_REFERENCES]
+        _kept_before.append(data)
 
 
-def _check(item: object, number: int, argument: str) -> None:
+def _check(item: object, name: str) -> ArrowStream | ArrowArray:
     if isinstance(item, type) or not isinstance(item, ArrowStream | ArrowArray):
-        raise TypeError(_refusal(f"item {number} of {argument}", _ACCEPTED, item, _hint(item)))
+        raise TypeError(_refusal(name, _ACCEPTED, item, _hint(item)))
+    return item
 
 
 def _refusal(argument: str, accepted: str, data: object, hint: str | None) -> str:
@@ -131,12 +301,17 @@ def _hint(data: object) -> str | None:
             "build a table of it first, with pyarrow.table({...}) from columns "
             "or with pyarrow.Table.from_pylist([...]) from rows"
         )
+    if isinstance(data, list | tuple) and data and isinstance(data[0], Mapping):
+        return (
+            "rows that are dictionaries need a schema: build a table first, with "
+            "pyarrow.Table.from_pylist([...]), or push them into a PushSource(schema=...)"
+        )
     if isinstance(data, str | PathLike):
         return "open the file first, for example with pyarrow.parquet.ParquetFile(path).iter_batches()"
     if isinstance(data, bytes | bytearray | memoryview):
         return "decode it first, for example with pyarrow.ipc.open_stream(data)"
-    if isinstance(data, AsyncIterable):
-        return "an asynchronous iterable has to be collected first"
+    if callable(getattr(data, "collect", None)):
+        return "collect it first, with .collect()"
     if callable(data):
         return "call it, and hand in what it returns"
     return None

@@ -52,6 +52,7 @@ class StageInput:
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.staging import stages
         >>> stages(ps.stream({"price": "int64"})).stages[0].inputs[0].spread
         'anyhow'
     """
@@ -77,6 +78,7 @@ class Stage:
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.staging import stages
         >>> stages(ps.stream({"price": "int64"})).stages[0].outputs.names
         ['result']
     """
@@ -95,6 +97,7 @@ class StagePart:
         behind: How far event time has come behind each output, in ticks, if it has begun.
 
     Example:
+        >>> from penstock.staging import StagePart
         >>> StagePart({}, None, {"result": 12}).behind
         {'result': 12}
     """
@@ -114,6 +117,7 @@ class Staged:
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.staging import stages
         >>> stages(ps.stream({"price": "int64"})).results
         ((0, 'result'),)
     """
@@ -140,6 +144,7 @@ def stages(plan: Stream | Outputs, *, ordered: bool = False) -> Staged:
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.staging import stages
         >>> views = ps.stream({"at": "int64", "page": "string"}, time="at")
         >>> staged = stages(views.window(ps.tumbling(10), by="page").agg(n=ps.count()))
         >>> [stage.inputs[0].keys for stage in staged.stages]
@@ -191,6 +196,7 @@ def run_stage_part(
     Example:
         >>> import pyarrow as pa
         >>> import penstock as ps
+        >>> from penstock.staging import run_stage_part, stages
         >>> counts = ps.stream({"at": "int64"}, time="at").window(ps.tumbling(9)).agg(n=ps.count())
         >>> counting = stages(counts).stages[1]
         >>> name = counting.inputs[0].stream
@@ -228,6 +234,7 @@ def key_groups(batch: object, columns: tuple[str, ...]) -> bytes:
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.staging import key_groups
         >>> narrow = key_groups(pa.table({"k": pa.array([5], "int32")}), ("k",))
         >>> narrow == key_groups(pa.table({"k": pa.array([5], "int64")}), ("k",))
         True

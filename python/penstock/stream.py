@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from penstock import _penstock
-from penstock._arguments import read_schema
 from penstock.columns import ColumnSteps
 from penstock.combining import CombiningSteps
 from penstock.durations import Duration, normalise_duration
 from penstock.exceptions import MissingTimeColumnError, PlanError
+from penstock.expr import Expr
 from penstock.options import (
     Chain,
     Memory,
@@ -27,29 +27,33 @@ from penstock.options import (
     read_spreading,
 )
 from penstock.parts import Part
-from penstock.protocols import ArrowData, ArrowSchema
+from penstock.protocols import ArrowData
 from penstock.rejecting import OnError
 from penstock.result import Result
 from penstock.running import run_outputs, run_part_of
+from penstock.schemas import SchemaLike, read_schema
 from penstock.times import ArrivalTime, WatermarkFunction, Watermarks
 
 __all__ = ["Stream", "stream"]
 
 
 def stream(
-    schema: ArrowSchema | Mapping[str, str],
+    schema: SchemaLike,
     *,
     time: str | ArrivalTime | None = None,
     delay: Duration = 0,
     watermark: str | WatermarkFunction | None = None,
     idle_after: Duration | None = None,
+    max_ahead: Duration | None = None,
     name: str | None = None,
 ) -> "Stream":
     """Begins a pipeline: declares the columns that its data will have.
 
     Args:
-        schema: The columns: an Arrow schema of any library, or a mapping of names to type names, such as
-            `{"event_time": "timestamp[ms]", "ad_id": "int64"}`.
+        schema: The columns: an Arrow schema of any library (`pyarrow.Schema`, `polars.Schema`, anything with
+            `__arrow_c_schema__`); a mapping of names to types, such as
+            `{"event_time": "timestamp[ms]", "ad_id": "int64"}`; or a dataclass, a TypedDict, a NamedTuple or
+            a pydantic model, read as `penstock.schemas.schema_of_class` says.
         time: The column that holds the time of each row: a timestamp, a date or whole numbers. Only windows
             need it. Or the time at which rows arrive: see `ingestion_time` and `processing_time`.
         delay: By how much rows may come out of order: "2s", a timedelta, or a whole number in units of the
@@ -60,10 +64,16 @@ def stream(
             row is judged by those of the rows before it. Nulls say nothing. Or a function that is called with
             each `Batch` as it comes in, and says how far event time has come behind it: a whole number in
             units of the time column, a datetime, or None for no news. It runs on the thread that brings the
-            batch; what it raises comes out there. An empty batch may bring news as well.
+            batch, once for each batch and in order, when there is room for it; what it raises comes out
+            there. An empty batch may bring news as well.
         idle_after: After so much time without rows, such as "10s", nobody waits for this stream: windows
             behind a union or a join go by the other streams, until it speaks again. Rows that it brings then
             for windows that have closed are late.
+        max_ahead: How far ahead of the watermark a time may be, such as "1h", or a whole number in units of
+            the time column; more than the delay. A row beyond that, such as one of the year 2200, is
+            rejected, as `on_error=` says, and does not move the watermark. It is judged by the rows before it
+            that were taken; before the first of them there is no watermark, and any time is taken. Choose it
+            longer than the longest pause of the stream: rows behind a longer one are rejected, too.
         name: What its data is known by, where a pipeline reads several streams. Streams of the same name are
             one, and have to be declared alike.
 
@@ -75,7 +85,7 @@ def stream(
         UnsupportedTypeError: A column has a type that the engine does not process.
         TypeMismatchError: The watermarks are not of the type of the times.
         DurationError: The delay is not a duration, or not one that goes with the type of the time column.
-        MissingTimeColumnError: There is a delay, a watermark or `idle_after` but no time column.
+        MissingTimeColumnError: There is a delay, a watermark, `idle_after` or `max_ahead` but no time column.
         TypeError: An argument is of the wrong kind.
 
     Example:
@@ -85,7 +95,13 @@ def stream(
         ['at', 'ad_id']
     """
     if time is not None and not isinstance(time, str | ArrivalTime):
-        raise TypeError(f"time must be the name of a column, not {type(time).__name__}")
+        hint = ""
+        if isinstance(time, Expr):
+            hint = (
+                "; a time that has to be computed comes from a query of its own: begin another one with "
+                'stream(query.schema, time="...") and source=query'
+            )
+        raise TypeError(f"time must be the name of a column, not {type(time).__name__}{hint}")
     size = normalise_duration(delay, "delay")
     if watermark is not None and not isinstance(watermark, str) and not callable(watermark):
         raise TypeError(f"watermark must be a column name or a function, not {type(watermark).__name__}")
@@ -113,6 +129,7 @@ def stream(
         arrival=time.kind if isinstance(time, ArrivalTime) else None,
         watermark=marks,
         idle_after=None if idle_after is None else normalise_duration(idle_after, "idle_after"),
+        max_ahead=None if max_ahead is None else normalise_duration(max_ahead, "max_ahead"),
     )
     return Stream(plan)
 
@@ -192,8 +209,12 @@ class Stream(ColumnSteps, CombiningSteps):
 
         Args:
             data: The rows: any object that speaks the Arrow PyCapsule protocol (a table, a batch, a reader),
-                or an iterable of such objects, which is read as it goes. Columns are found by name; others
-                are ignored. A pipeline of several streams takes a mapping of their names to such data.
+                or an iterable of such objects, which is read as it goes; also an asynchronous one, which is
+                read by an event loop of its own, on a thread of its own (`penstock.asynchronous`). A polars
+                LazyFrame, a pyarrow dataset or scanner, and a `Query` or its results are read as they go,
+                too. A list of objects of a dataclass, NamedTuple or pydantic model is a batch of rows (with
+                pyarrow). Columns are found by name; others are ignored. A pipeline of several streams takes a
+                mapping of their names to such data.
             memory: How rows go from task to task: in "blocks" of columns (the default), or one by one through
                 a "queue", which is slow, and there to be compared with.
             chain: Which operators make up a task: "auto" (the default) puts together what can run without a
@@ -210,9 +231,12 @@ class Stream(ColumnSteps, CombiningSteps):
                 for each.
             on_error: What becomes of a row that an operator has no answer for, such as a division by zero:
                 "fail" (the default) ends the run with a `ComputeError`; "skip" leaves it out, and counts it
-                as `rows_rejected`. A function does the same, and is called with each `Batch` of such rows,
+                as `rows_rejected`, or as `rejected_results` where it is a result of a window or of a
+                function. A function does the same, and is called with each `Batch` of such rows,
                 on a thread of its own: the columns that came to the operator, and "rejected_by" and
-                "rejected_because". A total that overflows always fails the run: no row of it is to blame.
+                "rejected_because". The same goes for what a stream cannot take: a row whose time is null, or
+                further ahead than `max_ahead=`, and a batch that does not have the declared columns; these do
+                not move the watermark. A total that overflows always fails the run: no row of it is to blame.
             parallelism: On how many workers one operator may run: "auto" (the default) for as many as there
                 are, or a number. `explain` says what comes of it.
             strategy: How such an operator is spread over them. "merge": each worker aggregates the rows that
@@ -285,7 +309,8 @@ class Stream(ColumnSteps, CombiningSteps):
             The result of this part, and the state behind it.
 
         Raises:
-            PlanError: The state is damaged, or of another pipeline.
+            PlanError: The state is damaged, or of another pipeline; or the pipeline goes by the clock
+                (`idle_after=`, `close_after=`), which does not go on between parts.
             DataError: The data does not fit the pipeline.
             ComputeError: An expression has no answer for some row. The state before this part is as good as
                 it was: correct the data, and run the part again.

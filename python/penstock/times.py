@@ -96,6 +96,7 @@ class ManualClock(Frozen):
         >>> from datetime import datetime
         >>> import pyarrow as pa
         >>> import penstock as ps
+        >>> from datetime import timedelta
         >>> clock, feed = ps.ManualClock(datetime(2026, 1, 1)), ps.PushSource()
         >>> clicks = ps.stream({"page": "string"}, time=ps.ingestion_time())
         >>> counts = clicks.window(ps.tumbling("10s")).agg(clicks=ps.count())

@@ -43,6 +43,7 @@ def in_order_of_arrival(frame: DataFrame, read: StageInput, order_by: Sequence[s
         >>> import penstock as ps
         >>> from penstock.spark import session
         >>> from penstock.staging import stages
+        >>> from penstock.spark._arrival import in_order_of_arrival
         >>> views = ps.stream({"at": "int64", "number": "int64"}, time="at", delay=2)
         >>> read = stages(views, ordered=True).stages[0].inputs[0]
         >>> rows = session().createDataFrame([(5, 1), (9, 2), (6, 3)], "at bigint, number bigint")
@@ -120,6 +121,8 @@ def ticks_of(times: pa.Array) -> npt.NDArray[np.int64]:
         The numbers. A time that is missing is an error wherever a stream has one, and the least number here.
 
     Example:
+        >>> from penstock.spark._arrival import ticks_of
+        >>> import pyarrow as pa
         >>> ticks_of(pa.array([5, None], pa.date32())).tolist()
         [5, -9223372036854775808]
     """

@@ -36,6 +36,7 @@ class Checkpoint:
     Example:
         >>> import tempfile
         >>> from penstock.spark import session
+        >>> from penstock.spark._checkpoint import Checkpoint
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     kept = Checkpoint(session(), folder)
         ...     kept.commit(0, {"attempt": "0-a"}), kept.commit(0, {"attempt": "0-b"})
@@ -59,6 +60,7 @@ class Checkpoint:
 
         Example:
             >>> from penstock.spark import session
+            >>> from penstock.spark._checkpoint import Checkpoint
             >>> Checkpoint(session(), "/data/views").spark_path
             'file:/data/views/spark'
         """
@@ -216,6 +218,7 @@ class Checkpoint:
 
         Example:
             >>> from penstock.spark import session
+            >>> from penstock.spark._checkpoint import Checkpoint
             >>> Checkpoint(session(), "/data").qualified("/results/")
             'file:/results'
         """

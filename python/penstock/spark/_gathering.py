@@ -39,6 +39,7 @@ def names_of(given: str | Iterable[str] | None) -> list[str] | None:
     """One name or several, as a list.
 
     Example:
+        >>> from penstock.spark._gathering import names_of
         >>> names_of("at"), names_of(("at", "number")), names_of(None)
         (['at'], ['at', 'number'], None)
     """
@@ -54,6 +55,7 @@ def stages_of(plan: object, *, ordered: bool = False) -> Staged:
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.spark._gathering import stages_of
         >>> rows = ps.stream({"price": "int64"})
         >>> len(stages_of(rows).stages)
         1
@@ -115,6 +117,7 @@ def columns_of(read: StageInput) -> list[str]:
     Example:
         >>> import penstock as ps
         >>> from penstock.staging import stages
+        >>> from penstock.spark._gathering import columns_of
         >>> columns_of(stages(ps.stream({"price": "int64"})).stages[0].inputs[0])
         ['price']
     """
@@ -152,6 +155,7 @@ def _fits(given: DataType, needed: DataType) -> bool:
 
     Example:
         >>> from pyspark.sql.types import DoubleType, IntegerType, LongType, TimestampNTZType, TimestampType
+        >>> from penstock.spark._gathering import _fits
         >>> _fits(IntegerType(), LongType()), _fits(LongType(), IntegerType())
         (True, False)
         >>> _fits(IntegerType(), DoubleType()), _fits(TimestampType(), TimestampNTZType())

@@ -33,6 +33,7 @@ def keys_behind(staged: Staged, number: int) -> list[tuple[str, ...]]:
     Example:
         >>> import penstock as ps
         >>> from penstock.staging import stages
+        >>> from penstock.spark._leaving import keys_behind
         >>> views = ps.stream({"at": "int64", "page": "string"}, time="at")
         >>> keys_behind(stages(views.window(ps.tumbling(9), by="page").agg(ps.count())), 0)
         [('page',)]
@@ -57,6 +58,7 @@ def leaving_schema(
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.spark._leaving import leaving_schema
         >>> rows = ps.stream({"x": "int64"})
         >>> both = ps.outputs(a=rows, b=rows.filter(ps.col("x") > 1))
         >>> leaving_schema(both, [(), ()]).names

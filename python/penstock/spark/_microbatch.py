@@ -333,6 +333,7 @@ def _least(times: list[tuple[int | None, int | None]], when: int) -> int | None:
     """How far event time has come on all inputs.
 
     Example:
+        >>> from penstock.spark._microbatch import _least
         >>> _least([(None, 5), (2, 3)], 0), _least([(None, 5), (2, 3)], 1)
         (None, 3)
     """

@@ -67,6 +67,8 @@ class Pass:
 
     Example:
         >>> import penstock as ps
+        >>> from penstock.spark._worker import Pass
+        >>> import pyarrow as pa
         >>> prices = ps.stream({"price": "int64"}).filter(ps.col("price") > 1)
         >>> run = Pass(ps.outputs(result=prices), [("stream", pa.schema({"price": pa.int64()}))], [()])
         >>> [batch.to_pylist() for batch in run([pa.record_batch({"price": [1, 2]})])]
@@ -118,6 +120,8 @@ class Merge:
     Example:
         >>> import penstock as ps
         >>> from penstock.staging import stages
+        >>> import pyarrow as pa
+        >>> from penstock.spark._worker import Absorb, Merge
         >>> views = ps.stream({"at": "int64"}, time="at").window(ps.tumbling(9)).agg(n=ps.count())
         >>> counting = stages(views).stages[1]
         >>> reads = [(read.stream, pa.schema(read.schema)) for read in counting.inputs]

@@ -28,6 +28,8 @@ class Checked:
         seconds: How long both answers and the comparison took.
 
     Example:
+        >>> from penstock.spark.check import Checked
+        >>> from penstock.spark.comparison import Comparison
         >>> checked = Checked("ysb", 7, "ysb", 1_000, Comparison(98, 0, 0, 0), 2.5)
         >>> checked.comparison.ok
         True
@@ -59,6 +61,7 @@ def check_dataset(spark: SparkSession, data: DataSet, engine: Place = "local") -
     Example:
         >>> import tempfile
         >>> from penstock.spark import session, write_dataset
+        >>> from penstock.spark.check import check_dataset
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     data = write_dataset(session(), "ipq", f"{folder}/ipq", rows=2_000)
         ...     for checked in check_dataset(session(), data):

@@ -45,6 +45,7 @@ def checksum(batch: pa.RecordBatch, first_row: int) -> int:
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.spark.checksum import add_checksums, checksum
         >>> whole = pa.record_batch({"n": [1, 2, None], "who": ["a", "", None]})
         >>> parts = [checksum(whole.slice(0, 1), 0), checksum(whole.slice(1), 1)]
         >>> add_checksums(parts) == checksum(whole, 0)
@@ -69,6 +70,7 @@ def add_checksums(parts: Iterable[int]) -> int:
         Their sum modulo 2^64.
 
     Example:
+        >>> from penstock.spark.checksum import add_checksums
         >>> add_checksums([2**64 - 1, 3])
         2
     """

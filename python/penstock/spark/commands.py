@@ -77,6 +77,7 @@ def generate(
     Example:
         >>> import tempfile
         >>> from penstock.spark.commands import generate
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     generate("ysb", Path(folder, "ysb"), rows=1_000)
         ysb: 1,000 rows in ... s, ... bytes, checksum ...
@@ -133,6 +134,7 @@ def validate(
     Example:
         >>> import tempfile
         >>> from penstock.spark.commands import generate, validate
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     done = generate("ysb", Path(folder, "ysb"), rows=1_000)
         ...     validate("ysb", data=Path(folder, "ysb"))
@@ -261,6 +263,10 @@ def read_result(path: Path) -> pa.Table:
 
     Example:
         >>> import tempfile
+        >>> import pyarrow.parquet as pq
+        >>> import pyarrow as pa
+        >>> from penstock.spark.commands import read_result
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     pq.write_table(pa.table({"key": [1, 2]}), f"{folder}/answer.parquet")
         ...     read_result(Path(folder, "answer.parquet")).num_rows

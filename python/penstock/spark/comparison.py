@@ -22,6 +22,7 @@ class ColumnsDifferError(ValueError):
     """Two results that cannot be compared row by row: they have other columns.
 
     Example:
+        >>> from penstock.spark.comparison import ColumnsDifferError
         >>> issubclass(ColumnsDifferError, ValueError)
         True
     """
@@ -39,6 +40,7 @@ class Comparison:
         examples: Up to five rows of each kind of difference, as text.
 
     Example:
+        >>> from penstock.spark.comparison import Comparison
         >>> Comparison(equal=3, missing=0, extra=0, different=0).ok
         True
     """
@@ -54,6 +56,7 @@ class Comparison:
         """How many rows there are on either side; two with the same key count once.
 
         Example:
+            >>> from penstock.spark.comparison import Comparison
             >>> Comparison(equal=3, missing=2, extra=0, different=1).rows
             6
         """
@@ -64,6 +67,7 @@ class Comparison:
         """Whether the two sides are the same.
 
         Example:
+            >>> from penstock.spark.comparison import Comparison
             >>> Comparison(equal=3, missing=0, extra=0, different=1).ok
             False
         """
@@ -76,6 +80,7 @@ class Comparison:
             One line when the two sides are the same, more when they are not.
 
         Example:
+            >>> from penstock.spark.comparison import Comparison
             >>> print(Comparison(equal=3, missing=0, extra=0, different=0).report())
             validated: 3 of 3 rows equal
             >>> print(Comparison(2, 1, 0, 0, {"missing": ["campaign_id=7 views=4"]}).report())
@@ -196,6 +201,7 @@ def as_frame(spark: SparkSession, data: object) -> DataFrame:
     Example:
         >>> import pyarrow as pa
         >>> from penstock.spark import session
+        >>> from penstock.spark.comparison import as_frame
         >>> times = pa.table({"at": pa.array([0], pa.timestamp("ms"))})
         >>> as_frame(session(), times).dtypes
         [('at', 'timestamp_ntz')]

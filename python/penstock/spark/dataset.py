@@ -283,6 +283,7 @@ class TableBatches:
         >>> import tempfile
         >>> import pyarrow as pa
         >>> from penstock.spark import generate, session, write_parquet
+        >>> from penstock.spark.dataset import TableBatches
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     frame = generate(session(), "ipq", table="logs", rows=10, partitions=1)
         ...     written = write_parquet(frame, f"{folder}/logs")

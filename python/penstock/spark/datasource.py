@@ -47,6 +47,7 @@ class WorkloadSource(DataSource):
     """The format "penstock"; Spark makes objects of this class from the options of a reader.
 
     Example:
+        >>> from penstock.spark.datasource import WorkloadSource
         >>> source = WorkloadSource({"workload": "ipq", "table": "logs", "rows": "10"})
         >>> source.name(), source.schema().names
         ('penstock', ['timestamp', 'key', 'value'])
@@ -60,6 +61,7 @@ class WorkloadSource(DataSource):
             The name of the format.
 
         Example:
+            >>> from penstock.spark.datasource import WorkloadSource
             >>> WorkloadSource.name()
             'penstock'
         """
@@ -72,6 +74,7 @@ class WorkloadSource(DataSource):
             The schema for Spark.
 
         Example:
+            >>> from penstock.spark.datasource import WorkloadSource
             >>> WorkloadSource({"workload": "ysb"}).schema().names[:2]
             ['event_time', 'user_id']
         """
@@ -90,6 +93,7 @@ class WorkloadSource(DataSource):
             ValueError: An option is wrong, or the columns are not those of the table.
 
         Example:
+            >>> from penstock.spark.datasource import WorkloadSource
             >>> source = WorkloadSource({"workload": "ysb", "rows": "10", "partitions": "3"})
             >>> source.reader(source.schema()).partitions()
             [_Range(start=0, end=3), _Range(start=3, end=6), _Range(start=6, end=10)]
@@ -111,6 +115,7 @@ class WorkloadSource(DataSource):
             ValueError: An option is wrong, or the columns are not those of the table.
 
         Example:
+            >>> from penstock.spark.datasource import WorkloadSource
             >>> source = WorkloadSource({"workload": "ysb", "rowsPerBatch": "10"})
             >>> source.streamReader(source.schema()).initialOffset()
             {'row': 0}

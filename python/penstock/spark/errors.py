@@ -46,6 +46,7 @@ def spark_errors() -> Iterator[None]:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.errors import spark_errors
         >>> def broken(batches):
         ...     raise ValueError("no such luck")
         >>> with spark_errors():

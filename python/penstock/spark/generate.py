@@ -79,6 +79,7 @@ def row_range(rows: int, partitions: int, partition: int, start: int = 0) -> tup
         A half-open range.
 
     Example:
+        >>> from penstock.spark.generate import row_range
         >>> [row_range(10, 3, partition) for partition in range(3)]
         [(0, 3), (3, 6), (6, 10)]
     """
@@ -109,6 +110,7 @@ def plan_tables(
         ValueError: A name that there is not, or a number out of bounds.
 
     Example:
+        >>> from penstock.spark.generate import plan_tables
         >>> planned = plan_tables("nexmark", 50, seed=7, partitions=2, options={})
         >>> {table: recipe.rows for table, recipe in planned.items()}
         {'person': 1, 'auction': 3, 'bid': 46}
@@ -135,6 +137,7 @@ class Recipe:
         options: The options of the generator.
 
     Example:
+        >>> from penstock.spark.generate import Recipe
         >>> recipe = Recipe.checked("ysb", None, rows=10, seed=7, partitions=3, options={})
         >>> recipe.table, [batch.num_rows for batch in recipe.batches(2, 4)]
         ('events', [2])
@@ -175,6 +178,7 @@ class Recipe:
             ValueError: A name that there is not, or a number out of bounds.
 
         Example:
+            >>> from penstock.spark.generate import Recipe
             >>> Recipe.checked("ysb", "event", 10, 7, 1, {})
             Traceback (most recent call last):
             ValueError: ysb has no table 'event' (did you mean 'events'?); there are: events
@@ -194,6 +198,7 @@ class Recipe:
         """The columns, in the types of the workload.
 
         Example:
+            >>> from penstock.spark.generate import Recipe
             >>> Recipe.checked("lrb", None, 10, 7, 1, {"minutes": 5}).schema.field("vid").type
             DataType(int32)
         """
@@ -205,6 +210,7 @@ class Recipe:
         """The columns, in the types of Spark.
 
         Example:
+            >>> from penstock.spark.generate import Recipe
             >>> Recipe.checked("ipq", "logs", 10, 7, 1, {}).spark_schema.simpleString()
             'struct<timestamp:timestamp_ntz,key:bigint,value:bigint>'
         """
@@ -221,6 +227,7 @@ class Recipe:
             Arrow batches, made as they are asked for.
 
         Example:
+            >>> from penstock.spark.generate import Recipe
             >>> recipe = Recipe.checked("ysb", None, 10, 7, 1, {})
             >>> [batch.num_rows for batch in recipe.batches(4, 10)]
             [6]
@@ -241,6 +248,7 @@ class Recipe:
 
         Example:
             >>> from penstock.spark import session
+            >>> from penstock.spark.generate import Recipe
             >>> Recipe.checked("ysb", None, 10, 7, 1, {}).frame(session()).count()
             10
         """
@@ -257,6 +265,7 @@ class CountsByPartition(AccumulatorParam[PartitionCounts]):
     """Puts together what the partitions tell. One that is made twice says the same twice, and counts once.
 
     Example:
+        >>> from penstock.spark.generate import CountsByPartition
         >>> CountsByPartition().addInPlace({0: (10, 77)}, {0: (10, 77), 1: (5, 33)})
         {0: (10, 77), 1: (5, 33)}
     """
@@ -271,6 +280,7 @@ class CountsByPartition(AccumulatorParam[PartitionCounts]):
             No counts.
 
         Example:
+            >>> from penstock.spark.generate import CountsByPartition
             >>> CountsByPartition().zero({0: (10, 77)})
             {}
         """
@@ -289,6 +299,7 @@ class CountsByPartition(AccumulatorParam[PartitionCounts]):
             All of them.
 
         Example:
+            >>> from penstock.spark.generate import CountsByPartition
             >>> CountsByPartition().addInPlace({}, {1: (5, 33)})
             {1: (5, 33)}
         """

@@ -32,6 +32,7 @@ def run_watched(spark: SparkSession, job: Callable[[], object], watch: Callable[
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.job import run_watched
         >>> spark, found = session(), []
         >>> run_watched(spark, lambda: found.append(spark.range(3).count()), lambda: None)
         >>> found

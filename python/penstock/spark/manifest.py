@@ -24,6 +24,7 @@ class DataSetError(PenstockError, ValueError):
         problems: What is wrong, one line each.
 
     Example:
+        >>> from penstock.spark.manifest import DataSetError
         >>> error = DataSetError("/data/ysb", ["events: 9 rows, where there should be 10"])
         >>> print(error)
         /data/ysb is damaged: events: 9 rows, where there should be 10
@@ -48,6 +49,7 @@ class DataFile:
         bytes: How large it is.
 
     Example:
+        >>> from penstock.spark.manifest import DataFile
         >>> DataFile("part-00000.parquet", rows=10, bytes=512).rows
         10
     """
@@ -68,6 +70,7 @@ class TableEntry:
         files: The files, in the order of the rows.
 
     Example:
+        >>> from penstock.spark.manifest import DataFile, TableEntry
         >>> entry = TableEntry(10, {"key": "int64"}, 0xAB, (DataFile("part-00000.parquet", 10, 512),))
         >>> entry.bytes
         512
@@ -83,6 +86,7 @@ class TableEntry:
         """How large the files are together.
 
         Example:
+            >>> from penstock.spark.manifest import TableEntry
             >>> TableEntry(0, {}, 0, ()).bytes
             0
         """
@@ -101,6 +105,7 @@ class Manifest:
         tables: The tables by name.
 
     Example:
+        >>> from penstock.spark.manifest import Manifest, TableEntry
         >>> manifest = Manifest("ysb", 0, 7, {"rate": 1000}, {"events": TableEntry(0, {}, 0, ())})
         >>> manifest.bytes, manifest.checksum
         (0, 0)
@@ -117,6 +122,7 @@ class Manifest:
         """How large all files are together.
 
         Example:
+            >>> from penstock.spark.manifest import Manifest
             >>> Manifest("ysb", 0, 7, {}, {}).bytes
             0
         """
@@ -127,6 +133,7 @@ class Manifest:
         """That of all tables together.
 
         Example:
+            >>> from penstock.spark.manifest import Manifest, TableEntry
             >>> table = TableEntry(1, {"key": "int64"}, 5, ())
             >>> Manifest("nexmark", 2, 7, {}, {"bid": table, "person": table}).checksum
             10
@@ -141,6 +148,8 @@ class Manifest:
 
         Example:
             >>> import tempfile
+            >>> from pathlib import Path
+            >>> from penstock.spark.manifest import Manifest
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     Manifest("ysb", 0, 7, {}, {}).write(Path(folder))
             ...     Manifest.read(Path(folder)).workload
@@ -174,6 +183,8 @@ class Manifest:
             FileNotFoundError: There is none: the folder is no data set.
 
         Example:
+            >>> from penstock.spark.manifest import Manifest
+            >>> from pathlib import Path
             >>> Manifest.read(Path("/nowhere"))
             Traceback (most recent call last):
             FileNotFoundError: /nowhere is no data set: there is no manifest.json

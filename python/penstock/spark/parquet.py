@@ -92,6 +92,7 @@ def parquet_files(path: str | PathLike[str]) -> list[Path]:
     Example:
         >>> import tempfile
         >>> from pathlib import Path
+        >>> from penstock.spark.parquet import parquet_files
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name in ("part-00010-a.parquet", "part-00002-a.parquet", "_SUCCESS"):
         ...         Path(folder, name).touch()
@@ -114,6 +115,8 @@ def visible_files(path: str | PathLike[str]) -> list[str]:
 
     Example:
         >>> import tempfile
+        >>> from penstock.spark.parquet import visible_files
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name in ("part-00000-a.parquet", "copy.parquet", "_SUCCESS", ".part.crc"):
         ...         Path(folder, name).touch()
@@ -142,6 +145,7 @@ def as_it_stands(path: str) -> str:
         The name with those characters marked.
 
     Example:
+        >>> from penstock.spark.parquet import as_it_stands
         >>> as_it_stands("file:/data/run[1]")
         'file:/data/run\\[1\\]'
     """
@@ -160,6 +164,7 @@ def local_uri(path: str | PathLike[str]) -> str:
         Its name for Spark's readers and writers.
 
     Example:
+        >>> from penstock.spark.parquet import local_uri
         >>> local_uri("/data/with space")
         'file:///data/with space'
     """

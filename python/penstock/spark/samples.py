@@ -25,6 +25,7 @@ class Sample:
         options: The options of the generators beside the rate.
 
     Example:
+        >>> from penstock.spark.samples import Sample
         >>> Sample(seconds=600, least_rate=20).rate(1_000_000), Sample(seconds=600, least_rate=20).rate(1_000)
         (1666, 20)
     """
@@ -43,6 +44,7 @@ class Sample:
             The option `rate`, or None where there is none.
 
         Example:
+            >>> from penstock.spark.samples import Sample
             >>> Sample(seconds=100).rate(5_000)
             50
         """
@@ -100,6 +102,7 @@ def sample_options(workload: str, rows: int) -> dict[str, catalog.Option]:
         ValueError: There is no such workload.
 
     Example:
+        >>> from penstock.spark.samples import sample_options
         >>> sample_options("ysb", 1_000_000)
         {'rate': 1666, 'out_of_order_ms': 3000, 'late_every': 1000}
     """

@@ -40,6 +40,8 @@ def staged(path: str | PathLike[str]) -> Iterator[Path]:
 
     Example:
         >>> import tempfile
+        >>> from penstock.spark.staging import staged
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with staged(f"{folder}/whole") as partial:
         ...         written = (partial / "rows").write_text("1 2 3")

@@ -42,6 +42,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.spark.types import spark_schema
         >>> fields = {"at": pa.timestamp("ms"), "n": pa.uint32(), "big": pa.uint64(), "who": pa.string_view()}
         >>> spark_schema(pa.schema(fields)).simpleString()
         'struct<at:timestamp_ntz,n:bigint,big:decimal(20,0),who:string>'
@@ -64,6 +65,7 @@ def in_spark_types(batch: _Rows) -> _Rows:
 
     Example:
         >>> import pyarrow as pa
+        >>> from penstock.spark.types import in_spark_types
         >>> fields = {"at": pa.timestamp("s"), "n": pa.uint8()}
         >>> batch = pa.RecordBatch.from_pylist([{"at": 1, "n": 200}], schema=pa.schema(fields))
         >>> in_spark_types(batch).schema.types

@@ -102,6 +102,7 @@ def tolerance_of(query: str) -> float:
         The tolerance for `compare`.
 
     Example:
+        >>> from penstock.spark.validate import tolerance_of
         >>> tolerance_of("me1"), tolerance_of("sg1")
         (0.0, 1e-09)
     """

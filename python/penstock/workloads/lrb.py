@@ -23,11 +23,11 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from penstock import _penstock
-from penstock._arguments import read_schema
 from penstock.aggregates import count, count_distinct, max, mean
 from penstock.combining import union
 from penstock.conditional import when
 from penstock.expr import col
+from penstock.schemas import read_schema
 from penstock.stream import Stream, stream
 from penstock.windows import sliding, tumbling
 from penstock.workloads._published import read_fields

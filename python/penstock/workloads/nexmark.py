@@ -18,10 +18,10 @@ from decimal import Decimal
 from typing import Literal
 
 from penstock import _penstock
-from penstock._arguments import read_schema
 from penstock.aggregates import count, max
 from penstock.durations import Duration
 from penstock.expr import col
+from penstock.schemas import read_schema
 from penstock.stream import Stream, stream
 from penstock.windows import session, sliding, tumbling
 from penstock.workloads.generated import Generated, generate_table

@@ -10,10 +10,10 @@ degree are constants all over the grid, so that every engine computes the same c
 """
 
 from penstock import _penstock
-from penstock._arguments import read_schema
 from penstock.aggregates import count, mean
 from penstock.durations import Duration
 from penstock.expr import Expr, col
+from penstock.schemas import read_schema
 from penstock.stream import Stream, stream
 from penstock.windows import Window, tumbling
 from penstock.workloads.generated import Generated, generate_table

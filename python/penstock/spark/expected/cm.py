@@ -23,6 +23,7 @@ def cm1(events: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.cm import cm1
         >>> cm1(generate(session(), "cm", rows=100)).columns
         ['window_start', 'window_end', 'category', 'total_cpu']
     """
@@ -40,6 +41,7 @@ def cm2(events: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.cm import cm2
         >>> cm2(generate(session(), "cm", rows=100)).columns
         ['window_start', 'window_end', 'job', 'total_cpu']
     """

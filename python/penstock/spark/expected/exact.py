@@ -21,6 +21,8 @@ def as_units(value: Column) -> Column:
 
     Example:
         >>> from penstock.spark import session
+        >>> from pyspark.sql import functions as F
+        >>> from penstock.spark.expected.exact import as_units
         >>> values = session().createDataFrame([(0.1,), (0.7,), (-0.1,), (-0.7,)], "value float")
         >>> values.select(F.sum(as_units(F.col("value"))).alias("sum")).first().sum
         Decimal('0')
@@ -39,6 +41,8 @@ def from_units(units: Column) -> Column:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.exact import as_units, from_units
+        >>> from pyspark.sql import functions as F
         >>> values = session().createDataFrame([(0.5,), (0.75,)], "value float")
         >>> values.select(from_units(F.sum(as_units(F.col("value")))).alias("sum")).first().sum
         1.25

@@ -22,6 +22,7 @@ def ipq1(revenue: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.ipq import ipq1
         >>> ipq1(generate(session(), "ipq", rows=100, table="revenue")).columns
         ['window_start', 'window_end', 'key', 'total_revenue']
     """
@@ -44,6 +45,7 @@ def ipq2(revenue: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.ipq import ipq2
         >>> ipq2(generate(session(), "ipq", rows=100, table="revenue")).columns
         ['window_start', 'window_end', 'key', 'total_revenue']
     """
@@ -63,6 +65,7 @@ def ipq3(revenue: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.ipq import ipq3
         >>> ipq3(generate(session(), "ipq", rows=100, table="revenue")).columns
         ['window_start', 'window_end', 'other_key', 'events']
     """
@@ -86,6 +89,7 @@ def ipq4(revenue: DataFrame, logs: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.ipq import ipq4
         >>> spark = session()
         >>> tables = {name: generate(spark, "ipq", rows=50, table=name) for name in ("revenue", "logs")}
         >>> ipq4(**tables).columns

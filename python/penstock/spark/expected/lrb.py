@@ -36,6 +36,7 @@ def lrb(reports: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.lrb import lrb
         >>> lrb(generate(session(), "lrb", rows=100)).columns[2:]
         ['xway', 'dir', 'seg', 'lav', 'vehicles', 'accident', 'toll']
     """
@@ -75,6 +76,7 @@ def lrb1(reports: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.lrb import lrb1
         >>> lrb1(generate(session(), "lrb", rows=100)).columns
         ['window_start', 'window_end', 'xway', 'dir', 'seg', 'mean_speed']
     """
@@ -98,6 +100,7 @@ def lrb2(reports: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.lrb import lrb2
         >>> lrb2(generate(session(), "lrb", rows=100)).columns
         ['window_start', 'window_end', 'xway', 'dir', 'seg', 'vehicles']
     """

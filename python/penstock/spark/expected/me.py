@@ -22,6 +22,7 @@ def me1(readings: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.me import me1
         >>> me1(generate(session(), "me", rows=100)).columns
         ['window_start', 'window_end', 'mean_mf01', 'mean_mf02', 'mean_mf03']
     """

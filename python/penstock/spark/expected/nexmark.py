@@ -31,6 +31,7 @@ def q0(bid: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q0
         >>> q0(generate(session(), "nexmark", rows=100, table="bid")).count()
         100
     """
@@ -48,6 +49,7 @@ def q1(bid: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q1
         >>> q1(generate(session(), "nexmark", rows=100, table="bid")).dtypes[2]
         ('price', 'decimal(23,3)')
     """
@@ -66,6 +68,7 @@ def q2(bid: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q2
         >>> q2(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['auction', 'price']
     """
@@ -84,6 +87,7 @@ def q3(auction: DataFrame, person: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q3
         >>> spark = session()
         >>> tables = {name: generate(spark, "nexmark", rows=50, table=name) for name in ("person", "auction")}
         >>> q3(**tables).columns
@@ -109,6 +113,7 @@ def q5(bid: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q5
         >>> q5(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['window_start', 'window_end', 'auction', 'num']
     """
@@ -133,6 +138,7 @@ def q7(bid: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q7
         >>> q7(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['window_start', 'window_end', 'auction', 'price', 'bidder', 'date_time', 'extra']
     """
@@ -155,6 +161,7 @@ def q8(auction: DataFrame, person: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q8
         >>> spark = session()
         >>> tables = {name: generate(spark, "nexmark", rows=50, table=name) for name in ("person", "auction")}
         >>> q8(**tables).columns
@@ -178,6 +185,7 @@ def q11(bid: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nexmark import q11
         >>> q11(generate(session(), "nexmark", rows=100, table="bid")).columns
         ['window_start', 'window_end', 'bidder', 'bid_count']
     """

@@ -27,6 +27,7 @@ def nyt(trips: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.nyt import nyt
         >>> nyt(generate(session(), "nyt", rows=100)).columns
         ['window_start', 'window_end', 'pickup_cell', 'trips', 'mean_distance']
     """

@@ -30,6 +30,7 @@ def sg1(readings: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.sg import sg1
         >>> sg1(generate(session(), "sg", rows=100)).columns
         ['window_start', 'window_end', 'mean_value']
     """
@@ -48,6 +49,7 @@ def sg2(readings: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.sg import sg2
         >>> sg2(generate(session(), "sg", rows=100)).columns
         ['window_start', 'window_end', 'plug', 'household', 'house', 'mean_value']
     """
@@ -66,6 +68,7 @@ def sg3(readings: DataFrame) -> DataFrame:
 
     Example:
         >>> from penstock.spark import generate, session
+        >>> from penstock.spark.expected.sg import sg3
         >>> sg3(generate(session(), "sg", rows=100)).columns
         ['window_start', 'window_end', 'plug', 'household', 'house', 'mean_value']
     """

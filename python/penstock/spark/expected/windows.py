@@ -36,6 +36,8 @@ def epoch_micros(time: Column) -> Column:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import epoch_micros
+        >>> from pyspark.sql import functions as F
         >>> times = session().sql("select timestamp_ntz '1969-12-31 23:59:59.5' as at")
         >>> times.select(epoch_micros(F.col("at")).alias("micros")).collect()
         [Row(micros=-500000)]
@@ -54,6 +56,8 @@ def as_timestamp(micros: Column) -> Column:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import as_timestamp
+        >>> from pyspark.sql import functions as F
         >>> str(session().range(1).select(as_timestamp(F.lit(-500_000))).first()[0])
         '1969-12-31 23:59:59.500000'
     """
@@ -72,6 +76,8 @@ def floor_to(time: Column, step: int) -> Column:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import floor_to
+        >>> from pyspark.sql import functions as F
         >>> times = session().createDataFrame([(-1,), (0,), (9,), (10,)], "at bigint")
         >>> [row.start for row in times.select(floor_to(F.col("at"), 10).alias("start")).collect()]
         [-10, 0, 0, 10]
@@ -92,6 +98,8 @@ def sliding_starts(time: Column, size: int, slide: int) -> Column:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import sliding_starts
+        >>> from pyspark.sql import functions as F
         >>> session().range(1).select(sliding_starts(F.lit(7), 10, 5).alias("starts")).first().starts
         [0, 5]
     """
@@ -121,6 +129,8 @@ def sliding_sums(
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import sliding_sums
+        >>> from pyspark.sql import functions as F
         >>> rows = session().createDataFrame([(7, "a", 1), (11, "a", 2)], "at bigint, key string, m bigint")
         >>> sums = sliding_sums(rows, time=F.col("at"), size=10, slide=5, keys=["key"], values=["m"])
         >>> [tuple(row) for row in sums.orderBy("start").collect()]
@@ -149,6 +159,8 @@ def sliding_steps(
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import sliding_steps
+        >>> from pyspark.sql import functions as F
         >>> rows = session().createDataFrame([(7,), (107,)], "at bigint")
         >>> steps = sliding_steps(rows, time=F.col("at"), size=100, slide=10, keys=[])
         >>> [tuple(row) for row in steps.orderBy("start").collect()]
@@ -176,6 +188,7 @@ def each_start(steps: DataFrame, slide: int) -> DataFrame:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import each_start
         >>> steps = session().createDataFrame([(0, 6, 9)], "start bigint, end bigint, n bigint")
         >>> [tuple(row) for row in each_start(steps, 2).collect()]
         [(0, 9), (2, 9), (4, 9)]
@@ -199,6 +212,7 @@ def running_sums(changes: DataFrame, *, keys: Sequence[str], values: Sequence[st
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import running_sums
         >>> changes = session().createDataFrame([(1, 5), (4, -3), (1, 1)], "start bigint, n bigint")
         >>> steps = running_sums(changes, keys=[], values=["n"])
         >>> [tuple(row) for row in steps.orderBy("start").collect()]
@@ -227,6 +241,8 @@ def with_bounds(start: Column, size: int) -> list[Column]:
 
     Example:
         >>> from penstock.spark import session
+        >>> from penstock.spark.expected.windows import SECOND, with_bounds
+        >>> from pyspark.sql import functions as F
         >>> session().range(1).select(with_bounds(F.lit(0), SECOND)).dtypes
         [('window_start', 'timestamp_ntz'), ('window_end', 'timestamp_ntz')]
     """

@@ -1,0 +1,166 @@
+"""Asynchronous iterables as sources.
+
+Each is read by one task of an event loop of its own, on a thread of its own. So it may be handed in from
+anywhere, also from within a running loop; its timeouts and task groups work as in `async for`; and what it
+does in the background goes on while the engine has no room for more. Objects that belong to another loop,
+such as a connection that was opened there, cannot be used in it: open them inside.
+
+An item is asked for when the one before it was taken. When the query ends first, the task is cancelled where
+it waits, and the iterable is closed with `aclose`.
+"""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncIterable
+from typing import Any
+
+__all__ = ["Pump"]
+
+# How long `close` waits for a task that was cancelled. One that goes on regardless ends with the process.
+_PATIENCE_SECONDS = 10.0
+
+
+class Pump:
+    """Reads an asynchronous iterable, one item ahead at most.
+
+    Args:
+        source: The iterable.
+
+    Example:
+        >>> from penstock.asynchronous import Pump
+        >>> async def numbers():
+        ...     yield 1
+        ...     yield 2
+        >>> pump = Pump(numbers())
+        >>> pump.take(), pump.take()
+        (1, 2)
+        >>> pump.close()
+    """
+
+    def __init__(self, source: AsyncIterable[object]) -> None:
+        self._source = source
+        self._changed = threading.Condition()
+        self._items: list[object] = []
+        self._error: BaseException | None = None
+        self._has_ended = False
+        self._is_closing = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._wanted: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    def ready(self, seconds: float | None) -> bool:
+        """Waits for the next item, or the end.
+
+        Args:
+            seconds: For how long; None is for ever.
+
+        Returns:
+            Whether `take` would not have to wait.
+
+        Example:
+            >>> from penstock.asynchronous import Pump
+            >>> async def nothing():
+            ...     return
+            ...     yield
+            >>> pump = Pump(nothing())
+            >>> pump.ready(None)
+            True
+            >>> pump.close()
+        """
+        with self._changed:
+            if self._thread is None and not self._is_closing:
+                self._start()
+            return self._changed.wait_for(lambda: bool(self._items) or self._has_ended, seconds)
+
+    def take(self) -> object:
+        """Takes the next item.
+
+        Returns:
+            The item.
+
+        Raises:
+            StopIteration: There are no more. What the iterable raises comes out as itself.
+
+        Example:
+            >>> from penstock.asynchronous import Pump
+            >>> async def numbers():
+            ...     yield 1
+            >>> pump = Pump(numbers())
+            >>> pump.take()
+            1
+            >>> pump.close()
+        """
+        self.ready(None)
+        with self._changed:
+            if self._items:
+                item = self._items.pop()
+                if self._loop is not None and self._wanted is not None:
+                    self._loop.call_soon_threadsafe(self._wanted.set)
+                return item
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def close(self) -> None:
+        """Cancels the task, which closes the iterable, and waits for its thread.
+
+        Example:
+            >>> from penstock.asynchronous import Pump
+            >>> async def numbers():
+            ...     yield 1
+            >>> Pump(numbers()).close()
+        """
+        with self._changed:
+            if self._task is not None and self._loop is not None and not self._is_closing:
+                self._loop.call_soon_threadsafe(self._task.cancel)
+            self._is_closing, thread = True, self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_PATIENCE_SECONDS)
+
+    def _start(self) -> None:
+        context = contextvars.copy_context()
+        run = threading.Thread(target=context.run, args=(self._run,), name="penstock-async", daemon=True)
+        self._thread = run
+        run.start()
+
+    def _run(self) -> None:
+        error: BaseException | None = None
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._read())
+        except asyncio.CancelledError as cancelled:
+            # Cancelled from here, it is over; from within, it is the iterable's own doing.
+            error = None if self._is_closing else cancelled
+        except BaseException as raised:
+            error = raised
+        with self._changed:
+            self._has_ended, self._error = True, error
+            self._changed.notify_all()
+
+    async def _read(self) -> None:
+        wanted = asyncio.Event()
+        with self._changed:
+            if self._is_closing:
+                return
+            self._loop, self._task, self._wanted = asyncio.get_running_loop(), asyncio.current_task(), wanted
+        try:
+            await self._read_from(aiter(self._source), wanted)
+        finally:
+            with self._changed:  # whoever has the lock and finds a loop here may use it
+                self._loop = self._task = self._wanted = None
+
+    async def _read_from(self, items: Any, wanted: asyncio.Event) -> None:
+        try:
+            async for item in items:
+                wanted.clear()
+                with self._changed:
+                    self._items.append(item)
+                    self._changed.notify_all()
+                await wanted.wait()
+        finally:
+            close = getattr(items, "aclose", None)
+            if close is not None:
+                await close()
