@@ -3,7 +3,9 @@
 The default profile draws the same examples in every run. `PENSTOCK_HYPOTHESIS=soak` draws many fresh ones
 and prints what reproduces a failure.
 
-The engine checks the laws of its watermarks in all tests, and in processes that inherit the environment.
+The engine checks the laws of its watermarks in all tests, and in processes that inherit the environment. It
+does not ask tasks that have gone idle to give memory back: that would wake them, and so hide that somebody
+else did not.
 """
 
 from __future__ import annotations
@@ -16,24 +18,25 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["PENSTOCK_CHECKS"] = "1"  # read when the engine is imported
+os.environ["PENSTOCK_TRIM"] = "off"  # read when an engine starts
 
 import penstock as ps
-from reference.sizes import SMALLER
+from reference.sizes import EXAMPLES, SOAK
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 settings.register_profile(
     "ci",
-    max_examples=300 // SMALLER,
+    max_examples=EXAMPLES,
     derandomize=True,
     deadline=None,
     print_blob=True,
     suppress_health_check=SLOW_IS_FINE,
 )
 settings.register_profile(
-    "soak", max_examples=10_000, deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE
+    "soak", max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE
 )
-settings.load_profile(os.environ.get("PENSTOCK_HYPOTHESIS", "ci"))
+settings.load_profile("soak" if SOAK else "ci")
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 

@@ -199,6 +199,7 @@ def test_batches_change_nothing(given_times: list[int], allowed: int, data: st.D
 # As rows come.
 
 
+@pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
 def test_results_come_as_early_as_without() -> None:
     query = STREAM.window(TEN, allowed_lateness=20).agg(n=ps.count())
     source = ps.PushSource()

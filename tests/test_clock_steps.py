@@ -18,6 +18,9 @@ from reference.engine import rows_of
 from reference.live import soon
 from reference.watchdog import watched
 
+# Late rows are counted here, and nobody has to be warned of them.
+pytestmark = pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 BURST = 20_000

@@ -109,8 +109,10 @@ def test_docstring_is_complete(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name: str) -> None:
+    """Each is pasted into a session of its own, which knows nothing of the module."""
     module = importlib.import_module(name)
-    failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.REPORT_NDIFF)
+    options = doctest.ELLIPSIS | doctest.REPORT_NDIFF
+    failed, _ = doctest.testmod(module, globs={"__name__": "__main__"}, optionflags=options)
     assert failed == 0
 
 

@@ -26,6 +26,9 @@ from reference.engine import run_quietly
 from reference.sizes import SMALLER
 from reference.watchdog import watched
 
+# Late rows are counted here, and nobody has to be warned of them.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")]
+
 COVER = configurations.cover()
 PROFILE = settings()
 FIRST_SEED = 0 if PROFILE.derandomize else random.randrange(2**32)

@@ -16,6 +16,9 @@ from reference import audited
 from reference.running import ACCOUNT
 from reference.watchdog import watched
 
+# Late rows are counted here, and nobody has to be warned of them.
+pytestmark = pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
+
 ROWS, SEED = 6_000, 15
 NAMES = list(audited.PLANS)
 MODES = ("state", "threads")

@@ -13,7 +13,10 @@ import pytest
 
 from reference import children
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+]
 
 HANG_SECONDS = 20
 

@@ -20,6 +20,9 @@ from reference import audited
 from reference.sizes import SMALLER
 from reference.watchdog import watched
 
+# Late rows are counted here, and nobody has to be warned of them.
+pytestmark = pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
+
 ROWS, SEED = 6_000, 14
 PAUSE = 0.1
 SHAPES = {"one query": 1, "many queries": 8, "a shared source": 4}

@@ -14,6 +14,8 @@ import pytest
 import penstock as ps
 from reference.live import HANG_SECONDS, SCHEMA, STREAM, batch, soon
 
+pytestmark = pytest.mark.slow
+
 
 def test_foreign_memory_is_released_on_a_thread_of_its_own() -> None:
     """Not on a worker, which must never want the interpreter."""
@@ -47,6 +49,7 @@ def run_script(script: str, timeout: float = HANG_SECONDS) -> subprocess.Complet
 import itertools, os, signal, sys, threading, time
 import pyarrow as pa
 import penstock as ps
+
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64())])
 STREAM = ps.stream(SCHEMA, time="t")
 BATCH = pa.record_batch([pa.array(range(100), pa.int64())] * 2, SCHEMA)

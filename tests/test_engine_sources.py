@@ -59,12 +59,12 @@ def test_a_table_of_many_chunks_is_pushed_as_one(engine: ps.Engine) -> None:
 def test_pushing_to_a_query_that_failed_says_why(engine: ps.Engine) -> None:
     source = ps.PushSource()
     query = engine.submit(STREAM, source=source, name="bad")
-    source.push(pa.table({"t": ["no number"], "k": [1]}))
+    source.push(pa.table({"t": pa.array([None], pa.int64()), "k": [1]}))
     assert soon(lambda: query.status == "failed")
     with pytest.raises(ps.QueryEndedError, match='the query "bad" has ended') as caught:
         push_for_ever(source)
-    assert isinstance(caught.value.__cause__, ps.SchemaMismatchError)
-    assert isinstance(query.error, ps.SchemaMismatchError)
+    assert isinstance(caught.value.__cause__, ps.NullTimeError)
+    assert isinstance(query.error, ps.NullTimeError)
 
 
 def test_what_is_no_arrow_data_is_not_pushed() -> None:
@@ -185,7 +185,7 @@ def test_a_shared_source_is_pushed_to_and_closed(engine: ps.Engine) -> None:
     assert soon(lambda: query.metrics()["rows_out"] == 2)
     source.close()
     assert query.result().rows_in == 2
-    with pytest.raises(ps.QueryEndedError, match="the shared source .* has ended"):
+    with pytest.raises(ps.QueryEndedError, match="the shared source .* (has ended|is coming to its end)"):
         push_for_ever(push)
 
 

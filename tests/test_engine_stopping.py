@@ -35,7 +35,7 @@ PLACES = {
         "say(entered=True); "
         "engine.submit(WINDOWS, source=ps.replay(BATCH, rounds=None, rate=1e4), sink='collect').result()"
     ),
-    "drain": "drain_unread(engine)",
+    "drain": "drain_slowly(engine)",
     "the block of the engine": "say(entered=True); busy(engine)",
 }
 
@@ -46,14 +46,19 @@ def push_for_ever(engine):
     while True:
         source.push(BATCH)
 
-def drain_unread(engine):
-    query = engine.submit(STREAM, source=ps.replay(BATCH, rounds=None))
-    seen = 0
-    while seen == 0 or seen < query.metrics()["rows_in"]:  # until there is no more room
-        seen = query.metrics()["rows_in"]
-        time.sleep(0.3)
+def drain_slowly(engine):
+    source = ps.PushSource(capacity=100)
+    query = engine.submit(SLOW, source=source, sink="discard")
+    for _ in range(100):
+        source.push(BATCH)
     say(entered=True)
     query.stop(drain=True)
+
+def slow(batch):
+    time.sleep(0.02)  # a hundred times
+    return batch
+
+SLOW = STREAM.map_batches(slow)
 
 def busy(engine):
     query = engine.submit(WINDOWS, source=endless(), sink=lambda batch: None)

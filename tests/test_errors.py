@@ -31,6 +31,7 @@ CLASSES: dict[type[Exception], tuple[type[Exception], ...]] = {
     ps.DataError: (ps.PenstockError, ValueError),
     ps.SchemaMismatchError: (ps.DataError,),
     ps.NullTimeError: (ps.DataError,),
+    ps.TimeAheadError: (ps.DataError,),
     ps.StreamConsumedError: (ps.DataError,),
     ps.InputError: (ps.DataError,),
     ps.ComputeError: (ps.PenstockError, ArithmeticError),

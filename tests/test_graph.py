@@ -20,6 +20,7 @@ from reference import graphs
 from reference.compare import as_bag
 from reference.engine import rows_of
 from reference.graphs import Graph
+from reference.live import comes_to
 from reference.options import SPREADING, account_of, run_all, run_one, run_options
 from reference.sizes import SMALLER
 from reference.watchdog import watched
@@ -59,6 +60,26 @@ def check(graph: Graph, results: dict[str, ps.Result]) -> None:
         assert account_of(result) == expected.account
 
 
+ON_ERROR = ("skip", "letters", "fail")
+
+
+@given(graphs.graphs(wild=True), run_options(), st.sampled_from(ON_ERROR))
+def test_random_graphs_that_reject_rows_equal_the_interpreter(
+    graph: Graph, options: dict[str, Any], on_error: Any
+) -> None:
+    """Rows that operators reject, wherever they stand, are left out, counted and handed out."""
+    account = graphs.answer(graph).account
+    rejected = account["rows_rejected"] + account["rejected_results"]
+    event(f"rejected: {min(rejected, 3)}")
+    letters: list[dict[str, Any]] = []
+    if on_error == "letters":
+        options["on_error"] = lambda batch: letters.extend(batch.to_pylist())
+    else:
+        options["on_error"] = "skip" if rejected else on_error
+    check(graph, run_all(graphs.build_all(graph), graphs.inputs(graph), **options))
+    assert len(letters) == (rejected if on_error == "letters" else 0)
+
+
 @given(graphs.graphs(), run_options())
 def test_random_graphs_equal_the_interpreter(graph: Graph, options: dict[str, Any]) -> None:
     check(graph, run_all(graphs.build_all(graph), graphs.inputs(graph), **options))
@@ -77,21 +98,34 @@ def test_random_graphs_survive_json_and_pickle(graph: Graph, options: dict[str, 
     check(graph, run_all(again, graphs.inputs(graph), **options))
 
 
+@pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
 @settings(max_examples=max(10, EXAMPLES // 6))
-@given(graphs.graphs(), st.data())
+@given(st.one_of(graphs.graphs(), graphs.meetings()), st.data())
 def test_random_graphs_on_an_engine_whichever_source_speaks_first(graph: Graph, data: st.DataObject) -> None:
+    """Some of the sources are shared. Each step of the query may read any of them, by an edge or itself."""
     batches = {name: list(parts) for name, parts in graphs.inputs(graph).items()}
     turns = [name for name, parts in batches.items() for _ in range(len(parts) + 1)]
     turns = data.draw(st.permutations(turns))
     sources = {name: ps.PushSource(capacity=64) for name in batches}
     options = data.draw(run_options())
     spreading = {name: options.pop(name) for name in SPREADING if name in options}
+    if data.draw(st.booleans()):  # then operators read shared sources themselves
+        options["chain"] = "off"
+    shared = data.draw(st.sets(st.sampled_from(sorted(sources))))
+    patient = data.draw(st.booleans())  # tasks go idle between batches, and have to be woken for each
     with ps.Engine(**options) as engine, watched(engine) as queries:
-        query = engine.submit(graphs.build_all(graph), source=sources, sink="collect", **spreading)
+        given: dict[str, Any] = dict(sources)
+        for name in shared:
+            number = int(name[1:])
+            given[name] = engine.source(graphs.stream_of(number, graph.streams[number]), sources[name])
+        query = engine.submit(graphs.build_all(graph), source=given, sink="collect", **spreading)
         queries.append(query)
         for name in turns:
             if batches[name]:
-                assert sources[name].push(batches[name].pop(0))
+                batch = batches[name].pop(0)
+                taken = query.metrics()["rows_in"] + batch.num_rows
+                assert sources[name].push(batch)
+                assert not patient or comes_to(query, "rows_in", taken)
             else:
                 sources[name].close()
         check(graph, {name: query.result(name) for name in query.outputs})
@@ -172,6 +206,7 @@ def test_a_split_gives_each_row_to_the_first_that_takes_it() -> None:
     assert account == {
         "rows_in": 11, "rows_copied": 22,
         "rows_contributed": 11, "rows_filtered": 22, "rows_late": 0, "rows_shed": 0,
+        "rows_rejected": 0, "late_results": 0, "rejected_results": 0,
     }  # fmt: skip
 
 

@@ -138,6 +138,7 @@ def test_an_uncaught_interrupt_ends_the_interpreter() -> None:
     assert "panicked" not in err
 
 
+@pytest.mark.slow
 def test_leaving_while_another_thread_runs_is_clean() -> None:
     script = """
 def work():

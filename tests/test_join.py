@@ -45,6 +45,22 @@ def pairs(result: ps.Result) -> list[tuple[Value, ...]]:
 # By hand.
 
 
+@pytest.mark.parametrize("options", [{}, {"chain": "off"}, {"workers": 2}], ids=str)
+def test_pairs_have_the_time_of_their_window(options: dict[str, Any]) -> None:
+    """So the last of them is the largest, and the latest one is found by the column that says so."""
+    both = LEFT.join(RIGHT, window=ps.tumbling(10), on="k")
+    data = {
+        "left": table((1, "a", 9), (8, "a", 1), (12, "a", 5), (17, "a", 3)),
+        "right": table((4, "a", 7), (14, "a", 7)),
+    }
+    ends = both.window(ps.tumbling(20), by="k").agg(first=ps.first("v"), last=ps.last("v"))
+    assert [(row["first"], row["last"]) for row in run_one(ends, data, **options).to_pylist()] == [(1, 5)]
+    latest = both.window(ps.tumbling(20), by="k").top_k(1, "t").select("t", "v")
+    assert run_one(latest, data, **options).to_pylist() == [{"t": 17, "v": 3}]
+    earliest = both.window(ps.tumbling(20), by="k").top_k(1, "t", smallest=True).select("t", "v")
+    assert run_one(earliest, data, **options).to_pylist() == [{"t": 1, "v": 9}]
+
+
 @pytest.mark.parametrize("how", HOWS)
 def test_each_kind_keeps_its_rows(how: Any) -> None:
     query = LEFT.join(RIGHT, window=ps.tumbling(10), on="k", how=how)

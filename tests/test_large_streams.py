@@ -18,6 +18,8 @@ from reference.plans import Agg, Filter, Lookup, Plan, Row, Select, Source, Step
 from reference.sizes import SMALLER
 from reference.types import BOOL, FLOAT64, INT32, INT64, STRING, Value
 
+pytestmark = pytest.mark.slow
+
 ROWS = 12_000 // SMALLER
 COLUMNS = (
     ("id", INT64), ("t", INT64), ("k", INT64), ("name", STRING), ("x", INT32), ("f", FLOAT64), ("flag", BOOL),

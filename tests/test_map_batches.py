@@ -1,5 +1,6 @@
 """Functions of the user's own over batches: what comes back, and what happens when they fail."""
 
+import copy
 import pickle
 import threading
 import time
@@ -58,6 +59,38 @@ def test_a_window_behind_the_function_knows_the_time_and_who_is_late(options: di
     assert (result.rows_late, result.late_results) == (0, 2), "what comes back from a function are results"
 
 
+TIME_TYPES = [
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "date32", "date64"),
+    *(f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns")),
+]
+
+
+@pytest.mark.parametrize("kind", TIME_TYPES)
+@pytest.mark.parametrize("options", ways(), ids=lambda options: "-".join(map(str, options.values())))
+def test_rows_behind_the_function_are_late_whatever_the_type_of_their_time(
+    kind: str, options: dict[str, Any]
+) -> None:
+    """A time that is narrower than 64 bits is judged like any other."""
+    days = kind in ("date32", "date64")
+    step = 86_400_000 if kind == "date64" else 1
+    schema = ps.stream({"t": kind}).schema
+
+    def rows(*times: int) -> pa.Table:
+        wide = pa.int32() if kind == "date32" else pa.int64()
+        return pa.table(
+            {"t": pa.array([time * step for time in times], wide).cast(pa.schema(schema)[0].type)}
+        )
+
+    events = ps.stream({"t": kind}, time="t")
+    size: Any = "10d" if days else 10 if "int" in kind else f"10{kind[10:-1]}"
+    plan = events.map_batches(lambda batch: pa.table(batch)).map_batches(lambda batch: pa.table(batch))
+    counts = plan.filter(col("t").is_not_null()).window(ps.tumbling(size)).agg(n=ps.count())
+    with pytest.warns(ps.LateRowsWarning):
+        result = counts.run([rows(1, 25, 3, 26), rows(4, 27)], **options)
+    assert sorted(row["n"] for row in result.to_pylist()) == [1, 3]
+    assert (result.rows_late, result.late_results) == (0, 2)
+
+
 def test_rows_may_be_added_dropped_and_given_other_columns() -> None:
     def explode(batch: ps.Batch) -> pa.Table:
         words = [word for line in pa.table(batch)["line"].to_pylist() for word in line.split()]
@@ -70,6 +103,35 @@ def test_rows_may_be_added_dropped_and_given_other_columns() -> None:
     assert plan.time is None
     rows = plan.run(pa.table({"line": ["to be or", "", "not to be"]})).to_pylist()
     assert sorted(row["word"] for row in rows) == ["be", "be", "not", "or", "to", "to"]
+
+
+@pytest.mark.parametrize("options", ways(), ids=lambda options: "-".join(map(str, options.values())))
+def test_a_column_that_is_added_without_a_schema_is_named(options: dict[str, Any]) -> None:
+    def add(batch: ps.Batch) -> pa.Table:
+        table = pa.table(batch)
+        return table.append_column("y", table["x"]).append_column("z", table["x"])
+
+    added = ps.stream({"x": "int64"}).map_batches(add)
+    data = pa.table({"x": [1, 2]})
+    for on_error in ("fail", "skip"):
+        with pytest.raises(ps.SchemaMismatchError, match="y, z; declare .* schema=") as caught:
+            added.run(data, on_error=on_error, **options)
+        assert caught.value.column == "y"
+    declared = ps.stream({"x": "int64"}).map_batches(add, schema={"x": "int64", "y": "int64"})
+    assert declared.run(data, **options).to_pylist() == [{"x": 1, "y": 1}, {"x": 2, "y": 2}]
+    with pytest.raises(ps.SchemaMismatchError, match="y, z"):
+        copy.deepcopy(added).run(data, **options)
+
+
+def test_what_is_known_of_the_schema_survives_pickling() -> None:
+    added = pickle.loads(pickle.dumps(ps.stream({"x": "int64"}).map_batches(with_y)))
+    with pytest.raises(ps.SchemaMismatchError, match="y; declare"):
+        added.run(pa.table({"x": [1]}))
+
+
+def with_y(batch: ps.Batch) -> pa.Table:
+    table = pa.table(batch)
+    return table.append_column("y", table["x"])
 
 
 def test_what_does_not_fit_the_schema_is_refused() -> None:

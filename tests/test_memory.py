@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from reference import engine, plans, strategies
 from reference.compare import as_bag, assert_same_rows
+from reference.live import soon
 from reference.plans import Plan, Row
 
 HANG_SECONDS = 60
@@ -89,6 +90,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_answer_is_the_same_in_every_configuration(query: str) -> None:
     stream = QUERIES[query](ps.stream(TABLE.schema, time="t", delay="20ms"))
@@ -118,6 +120,7 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @given(strategies.window_cases(), configurations(), st.data())
 def test_any_plan_in_any_configuration_equals_the_reference(
     case: tuple[Plan, list[Row]], options: dict[str, Any], data: st.DataObject
@@ -217,6 +220,61 @@ def test_state_goes_back_with_its_window() -> None:
     assert result.memory["peak_used_bytes"] <= 8 * MIB
 
 
+SHORT = ps.stream({"t": "int64", "k": "string", "v": "int64"}, time="t")
+SHORT_WINDOWS = SHORT.window(ps.tumbling(10_000), by="k").agg(
+    n=ps.count(), most=ps.max("v"), different=ps.count_distinct("v")
+)
+
+
+def keys_that_come_once(rows: int) -> list[pa.RecordBatch]:
+    batches = []
+    for start in range(0, rows, 100_000):
+        values = np.arange(start, start + 100_000)
+        names = [f"a key that is rather long, {value}" for value in values.tolist()]
+        batches.append(pa.record_batch({"t": values, "k": names, "v": values}))
+    return batches
+
+
+def test_two_workers_need_what_one_needs_and_what_is_on_its_way() -> None:
+    """One needs 6 MiB. Lanes hold what is open, what they have closed and what is on its way."""
+    batches = keys_that_come_once(1_000_000)
+    for workers, budget in ((1, 8), (2, 20), (2, 20), (2, 20)):
+        with ps.Engine(workers=workers, budget=f"{budget}MiB") as engine:
+            query = engine.submit(SHORT_WINDOWS, source=batches, sink="discard", parallelism=workers)
+            assert query.wait(HANG_SECONDS)
+            assert query.metrics()["rows_out"] == 1_000_000
+            memory = engine.metrics()["memory"]
+            assert memory["used_bytes"] == memory["state_bytes"] == 0, memory
+            assert memory["peak_used_bytes"] <= budget * MIB, memory
+
+
+@pytest.mark.parametrize("end", ["end", "stop", "fail"])
+def test_nothing_of_lanes_stays_charged(end: str) -> None:
+    """Whatever is on its way when a query ends: of lanes that have ended, too, and not been merged yet."""
+    rows = ps.stream({"t": "int64", "k": "int64"}, time="t", delay=10**9)
+    plan = rows.filter(10 // (ps.col("k") + 1) < 100).window(ps.tumbling(1000), by="k").agg(n=ps.count())
+    with ps.Engine(workers=2, budget="64MiB") as engine:
+        for round in range(5):
+            source = ps.PushSource()
+            query = engine.submit(plan, source=source, sink="discard", parallelism=2, strategy="merge")
+            for start in range(0, 100_000, 10_000):
+                assert source.push(numbers(10_000, start))
+            assert soon(lambda one=query: one.metrics()["rows_in"] == 100_000)  # type: ignore[misc]
+            assert soon(lambda: engine.metrics()["memory"]["state_bytes"] > MIB)
+            if end == "end":
+                source.close()
+                assert query.wait(HANG_SECONDS)
+            elif end == "stop":
+                if round % 2:
+                    source.close()
+                query.stop()
+            else:
+                source.push(numbers(1, -1))
+                with pytest.raises(ps.ComputeError):
+                    query.wait(HANG_SECONDS)
+            assert soon(lambda: engine.metrics()["memory"]["state_bytes"] == 0), engine.metrics()["memory"]
+
+
 # What is handed out.
 
 
@@ -266,12 +324,125 @@ print("all of it")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the size of a process is read from /proc")
 @pytest.mark.parametrize("chain", ["auto", "off"])
 def test_a_large_result_is_the_users_and_goes_back_when_dropped(chain: str) -> None:
     # The C library keeps no large blocks that were freed, by this setting: what is left is held by somebody.
     said = run_script(f"CHAIN = {chain!r}\n{LARGE}", MALLOC_MMAP_THRESHOLD_="65536")
     assert said == "all of it\n"
+
+
+# Results that nobody reads.
+
+UNREAD = """
+import os, time
+import numpy as np
+import pyarrow as pa
+import penstock as ps
+
+MIB, QUERIES = 1 << 20, 10
+
+def resident_bytes():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+rows = 4_000 if KIND == "long text" else 50_000
+values = np.arange(rows, dtype=np.int64)
+columns = {"t": values, "k": values * 3, "b": values % 2 == 0}
+if KIND == "wide":
+    columns |= {f"c{number}": values for number in range(20)}
+if "text" in KIND:
+    columns["s"] = pa.array([f"number {value} " * (100 if KIND == "long text" else 3) for value in values])
+table = pa.table(columns)
+stream = ps.stream(table.schema, time="t")
+plan = stream
+if KIND == "windows":
+    plan = stream.window(ps.tumbling(10), by="k").agg(n=ps.count(), m=ps.max("k"))
+dead = 0
+
+def bury(batch):
+    global dead
+    dead += 1
+    while not reading:
+        time.sleep(0.01)
+
+reading = False
+on_error = "fail"
+if KIND == "dead letters of text":
+    plan, on_error = stream.with_columns(x=1 // (ps.col("k") * 0)), bury
+stream.run(table)
+before = resident_bytes()
+with ps.Engine(workers=2, budget="32MiB", memory=MEMORY) as engine:
+    queries = [
+        engine.submit(plan, source=ps.replay(table, rounds=None), on_error=on_error, parallelism=1)
+        for _ in range(QUERIES)
+    ]
+    taken, limit, still = -1, time.monotonic() + 20, 0
+    while still < 5 and time.monotonic() < limit:
+        time.sleep(0.1)
+        now = sum(query.metrics()["rows_in"] for query in queries)
+        still, taken = (still + 1, now) if now == taken else (0, now)
+    assert still == 5, "nobody reads, and the queries go on"
+    memory, held = engine.metrics()["memory"], resident_bytes() - before
+    # One batch of each query beyond it, at most.
+    assert memory["used_bytes"] <= 48 * MIB, memory
+    assert held <= 64 * MIB, (held, memory)
+    # Each of them goes on when it is read, whatever the others hold.
+    reading = True
+    for query in queries:
+        results = query.results()
+        if KIND == "dead letters of text":
+            continue
+        read = sum(next(results).num_rows for _ in range(60))
+        assert read > 0
+    assert resident_bytes() - before <= 80 * MIB, (resident_bytes() - before, engine.metrics()["memory"])
+    seen, limit = dead, time.monotonic() + 20
+    while KIND == "dead letters of text" and dead < seen + 100 and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert KIND != "dead letters of text" or dead >= seen + 100
+    for query in queries:
+        query.stop()
+    del results, queries
+print("within it")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the size of a process is read from /proc")
+@pytest.mark.parametrize("memory", ["blocks", "queue"])
+@pytest.mark.parametrize("kind", ["numbers", "wide", "text", "long text", "windows", "dead letters of text"])
+def test_results_that_nobody_reads_stay_within_the_budget(kind: str, memory: str) -> None:
+    said = run_script(f"KIND, MEMORY = {kind!r}, {memory!r}\n{UNREAD}", MALLOC_MMAP_THRESHOLD_="65536")
+    assert said == "within it\n"
+
+
+@pytest.mark.parametrize("read", [0, 1, 5])
+def test_results_are_charged_until_they_are_read_or_dropped(read: int) -> None:
+    with ps.Engine(workers=2, budget="32MiB") as engine:
+
+        def used() -> int:
+            return int(engine.metrics()["memory"]["used_bytes"])
+
+        def start() -> ps.Query:
+            return engine.submit(NUMBERS, source=ps.replay(pa.table(numbers(50_000)), rounds=None))
+
+        query = start()
+        results = query.results()
+        kept = [next(results) for _ in range(read)]
+        assert soon(lambda: used() > 2 * MIB)
+        query.stop()
+        assert used() > 0, "what waits is not lost, and still there"
+        kept += list(results)
+        assert used() == 0, engine.metrics()["memory"]
+        assert sum(batch.num_rows for batch in kept) > 10_000
+
+        # Those of a query that nobody has are dropped with it; the engine lets go of it with the next one.
+        query = start()
+        assert soon(lambda: used() > 2 * MIB)
+        query.stop()
+        del query, results
+        assert engine.submit(NUMBERS, source=[], sink="discard").wait(60)
+        assert soon(lambda: used() == 0), engine.metrics()["memory"]
 
 
 # A steady state.
@@ -353,6 +524,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.parametrize("during", [False, True], ids=["after a run", "during a run"])
 def test_a_forked_child_runs_as_well(during: bool) -> None:
@@ -379,6 +551,7 @@ print(said)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is that of Linux")
 def test_memory_that_the_system_refuses_is_a_plain_error() -> None:
     said = run_script(REFUSED).strip()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 
 import penstock as ps
+from penstock import sources
 from reference.engine import rows_of
 
 TABLE = pa.table({"t": pa.array([1, 2, 11, 25], pa.int64()), "k": ["a", "b", "a", None]})
@@ -62,6 +67,14 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "list of only arrays": lambda: [OnlyArray(BATCH.slice(0, 2)), OnlyArray(BATCH.slice(2))],
     "list of readers": lambda: [TABLE.slice(0, 2).to_reader(), TABLE.slice(2).to_reader()],
     "map": lambda: map(BATCH.slice, range(4), [1] * 4),
+    "lazy frame": lambda: pl.LazyFrame({"t": [1, 2, 11, 25], "k": ["a", "b", "a", None]}),
+    "lazy frame with steps": lambda: pl.DataFrame(TABLE).lazy().filter(pl.col("t") > 0),
+    "dataset": lambda: pyarrow.dataset.dataset(TABLE),
+    "scanner": lambda: pyarrow.dataset.dataset(TABLE).scanner(batch_size=2),
+    "struct array": lambda: pa.array(TABLE.to_pylist(), pa.struct(TABLE.schema)),
+    "chunked struct array": lambda: pa.chunked_array([TABLE.to_struct_array().combine_chunks()]),
+    "result": lambda: ps.stream(TABLE.schema).run(TABLE),
+    "list of lazy frames' batches": lambda: list(pl.DataFrame(TABLE).lazy().collect_batches()),
     "with empty batches": lambda: [BATCH.slice(0, 0), BATCH.slice(0, 2), BATCH.slice(2, 0), BATCH.slice(2)],
 }  # fmt: skip
 
@@ -142,6 +155,85 @@ def test_a_reader_can_be_read_once() -> None:
     query().run(reader)
     with pytest.raises(ps.StreamConsumedError):
         query().run(reader)
+
+
+SINGLE: dict[str, Callable[[], Any]] = {
+    "iterator of a list": lambda: iter([BATCH]),
+    "iterator of a tuple": lambda: iter((BATCH,)),
+    "map": lambda: map(BATCH.slice, [0]),
+    "filter": lambda: filter(None, [BATCH]),
+    "zip": lambda: (batch for (batch,) in zip([BATCH])),
+    "chain": lambda: itertools.chain([BATCH], [BATCH]),
+    "generator": generator,
+    "reader": lambda: TABLE.to_reader(),
+    "empty iterator": lambda: iter([]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SINGLE)
+def test_what_can_be_read_once_is_refused_the_second_time(source: str) -> None:
+    data = SINGLE[source]()
+    stream = ps.stream(TABLE.schema)
+    stream.run(data)
+    with pytest.raises(ps.StreamConsumedError, match="read only once"):
+        stream.run(data)
+    with ps.Engine(workers=1) as engine, pytest.raises(ps.StreamConsumedError, match="source is a"):
+        engine.submit(stream, source=data)
+    with pytest.raises(ps.StreamConsumedError):
+        ps.replay(data)
+
+
+def test_two_queries_do_not_share_an_iterator_by_accident() -> None:
+    stream = ps.stream(TABLE.schema)
+    data = iter([BATCH] * 3)
+    with ps.Engine(workers=1) as engine:
+        first = engine.submit(stream, source=data, sink="collect")
+        assert first.result().rows_in == 12
+        with pytest.raises(ps.StreamConsumedError):
+            engine.submit(stream, source=data, sink="collect").result()
+
+
+def test_what_was_not_read_may_come_again() -> None:
+    stream = ps.stream(TABLE.schema)
+    data = iter([BATCH])
+    with ps.Engine(workers=1) as engine:
+        feed = ps.PushSource()
+        engine.submit(stream, source=feed, name="taken")
+        with pytest.raises(ps.NameTakenError):
+            engine.submit(stream, source=data, name="taken")
+        assert engine.submit(stream, source=data, sink="collect").result().rows_in == 4
+
+
+def test_iterators_that_nobody_holds_are_let_go() -> None:
+    stream = ps.stream(TABLE.schema)
+    for _ in range(5):
+        stream.run(map(BATCH.slice, [0]))
+    assert len(sources._kept_before) <= 1
+
+
+def test_rows_that_are_null_as_a_whole_are_refused() -> None:
+    structs = pa.array([{"t": 1, "k": "a"}, None], pa.struct(TABLE.schema))
+    for data in (structs, pa.chunked_array([structs]), [structs]):
+        with pytest.raises(ps.InputError, match="row 1 is null as a whole"):
+            query().run(data)
+
+
+def test_files_of_a_dataset_are_read_as_they_go(tmp_path: Path) -> None:
+    for part in range(3):
+        pyarrow.parquet.write_table(TABLE, tmp_path / f"{part}.parquet")
+    result = ps.stream(TABLE.schema).run(pyarrow.dataset.dataset(tmp_path))
+    assert result.rows_in == 12
+    lazy = pl.scan_parquet(tmp_path / "*.parquet").select("t", "k")
+    assert ps.stream(lazy.collect_schema()).run(lazy).rows_in == 12
+    with ps.Engine(workers=1) as engine:
+        query = engine.submit(ps.stream(TABLE.schema), source=lazy, sink="collect")
+        assert query.result().rows_in == 12
+
+
+def test_a_lookup_table_may_be_lazy() -> None:
+    names = pl.LazyFrame({"k": ["a", "b"], "name": ["Anna", "Bert"]})
+    stream = ps.stream(TABLE.schema).lookup(names, on="k")
+    assert {row["name"] for row in stream.run(TABLE).to_pylist()} == {"Anna", "Bert"}
 
 
 def test_a_table_can_be_read_again_and_again() -> None:

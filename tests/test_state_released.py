@@ -16,6 +16,8 @@ from reference.options import ACCOUNT
 from reference.sizes import SMALLER
 from reference.watchdog import watched
 
+pytestmark = pytest.mark.slow
+
 KEYS = 1_000_000 // SMALLER
 BATCH, SMALL_BATCH = KEYS // 20, 500
 NEARLY = 64 * 1024

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -122,3 +124,33 @@ def test_they_print_as_python_and_survive_json() -> None:
     assert ps.Stream.from_json(stream.to_json()) == stream
     table = pa.table({"s": ["aXbc", "X", "abcd"]})
     assert pa.table(stream.run(table))["s"].to_pylist() == ["aXbc"]
+
+
+def under_nulls(kind: pa.DataType) -> pa.Array:
+    """A text, a null with bytes under it that are none, and another text."""
+    valid = pa.py_buffer(b"\x05")
+    if kind == pa.string_view():
+        entries = struct.pack("<i12s", 2, b"ok") + struct.pack("<i4sii", 40, b"\xff", 7, 7)
+        entries += struct.pack("<i12s", 4, b"fine")
+        return pa.Array.from_buffers(kind, 3, [valid, pa.py_buffer(entries)])
+    form = "q" if kind == pa.large_string() else "i"
+    bounds = pa.py_buffer(struct.pack(f"<4{form}", 0, 2, 4, 8))
+    return pa.Array.from_buffers(kind, 3, [valid, bounds, pa.py_buffer(b"ok\xff\xfefine")])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"], ids=str)
+def test_what_stands_under_a_null_does_not_matter(kind: Any) -> None:
+    if kind == "dictionary":
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1]), under_nulls(pa.string()))
+    else:
+        column = under_nulls(kind)
+    expected = ["ok", None, "fine", None][: len(column)]
+    table = pa.table({"x": column, "t": list(range(len(column)))})
+    stream = ps.stream({"x": "string", "t": "int64"}, time="t")
+    assert [row["x"] for row in stream.run(table).to_pylist()] == expected
+    upper = stream.select(y=COL("x").str.upper(), n=COL("x").str.length()).run(table).to_pylist()
+    assert upper == [{"y": x and x.upper(), "n": x and len(x)} for x in expected]
+    counts = stream.window(ps.tumbling(10), by="x").agg(n=ps.count()).run(table).to_pylist()
+    assert {row["x"]: row["n"] for row in counts} == dict(Counter(expected))
+    for result in (stream.run(table), stream.filter(COL("x").is_null()).run(table)):
+        pa.table(result).validate(full=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from reference.arithmetic import FailedError, RefusedError
+from reference.casts import zone_of
 from reference.compare import assert_same_rows
 from reference.engine import arrow_schema, rows_of, table_of
 from reference.functions import part, truncated
@@ -45,12 +46,67 @@ ZONES = (
     "Asia/Kolkata",
     "Australia/Sydney",
 )
+MORE_ZONES = (
+    "America/Santiago",
+    "America/Havana",
+    "Africa/Casablanca",
+    "Australia/Lord_Howe",
+    "Europe/Dublin",
+    "Pacific/Auckland",
+)
 KINDS = [
     *(timestamp(unit, zone) for unit in PER_SECOND for zone in ZONES),
     DATE32, DATE64, TIME32_S, TIME32_MS, TIME64_US, TIME64_NS,
 ]  # fmt: skip
 FIRST = int(datetime(1, 1, 3, tzinfo=UTC).timestamp())
 LAST = int(datetime(9999, 12, 29, tzinfo=UTC).timestamp())
+
+
+@pytest.mark.parametrize("zone", [*filter(None, ZONES), *MORE_ZONES])
+def test_clocks_change_for_ever(zone: str) -> None:
+    """Rules do not end where tables do: every three hours around the changes of years near and far."""
+    times = [
+        int(datetime(year, month, day, tzinfo=UTC).timestamp()) + 3 * 3600 * step
+        for year in (2037, 2038, 2099, 2100, 2101, 2104, 2128, 2200, 2400, 3000, 9998)
+        for month, day in (
+            (1, 1),
+            (2, 27),
+            (3, 8),
+            (3, 25),
+            (4, 1),
+            (9, 24),
+            (10, 1),
+            (10, 25),
+            (11, 1),
+            (12, 31),
+        )
+        for step in range(60)
+    ]
+    column = pa.array(times, pa.int64()).cast(pa.timestamp("s", "UTC")).cast(pa.timestamp("s", zone))
+    stream = ps.stream({"t": f"timestamp[s, tz={zone}]"}).select(h=COL("t").dt.hour(), d=COL("t").dt.day())
+    found = [(row["h"], row["d"]) for row in stream.run(pa.table({"t": column})).to_pylist()]
+    there = [datetime.fromtimestamp(time, zone_of(zone)) for time in times]
+    assert found == [(local.hour, local.day) for local in there]
+
+
+@pytest.mark.parametrize(
+    ("kind", "day"), [("time64[us]", 86_400_000_000), ("time32[s]", 86_400), ("time64[ns]", 86_400 * 10**9)]
+)
+def test_a_time_of_day_beyond_the_day_is_a_number(kind: str, day: int) -> None:
+    """Arrow lets any number stand in such a column; it is neither wrapped around nor written as a time."""
+    plain = pa.int32() if kind == "time32[s]" else pa.int64()
+    values = [-1, 0, day - 1, day, 3 * day, None]
+    column = pa.array(values, plain).view(pa.schema(ps.stream({"t": kind}).schema)[0].type)
+    stream = ps.stream({"t": kind})
+    data = pa.table({"t": column})
+    rows = [row["t"] for row in stream.run(data).to_pylist()]
+    assert [rows[0], *rows[3:]] == [-1, day, 3 * day, None]
+    texts = stream.select(s=COL("t").cast("string"))
+    with pytest.raises(ps.ComputeError, match="-1 of time.* is no time of day"):
+        texts.run(data)
+    kept = texts.run(data, on_error="skip")
+    assert (kept.rows_rejected, kept.to_pylist()[0]["s"], kept.to_pylist()[2]["s"]) == (3, "00:00:00", None)
+    assert kept.to_pylist()[1]["s"].startswith("23:59:59")
 
 
 def compute(columns: Columns, expression: ps.Expr, rows: list[Row]) -> list[dict[str, Value]]:
@@ -64,8 +120,8 @@ def seconds(kind: Type) -> st.SearchStrategy[int]:
         return st.integers(0, 86_399)
     if kind.kind == "date":
         return st.integers(FIRST // 86_400, LAST // 86_400).map(lambda day: day * 86_400)
-    # Before 1900 clocks follow the sun, and after 2037 rules are guesses: zones are compared in between.
-    low, high = (FIRST, LAST) if kind.zone in (None, "UTC") else (-2_000_000_000, 2_000_000_000)
+    # Before 1900 clocks follow the sun: zones are compared from then on, for ever.
+    low, high = (FIRST if kind.zone in (None, "UTC") else -2_000_000_000), LAST
     if kind.unit == "ns":
         low, high = max(low, -(2**63) // 10**9 + 1), min(high, 2**63 // 10**9 - 1)
     near = st.sampled_from([0, -1, 1, 1_711_846_800, 1_711_846_799, 1_729_990_800, 1_729_990_799, -86_400])

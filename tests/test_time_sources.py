@@ -24,6 +24,9 @@ from reference.types import INT64, Type
 from reference.watchdog import watched
 from reference.windowing import arrive
 
+# Late rows are counted here, and nobody has to be warned of them.
+pytestmark = pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
+
 EXAMPLES = settings().max_examples
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TEN = ps.tumbling(10)

@@ -1,5 +1,7 @@
 """Watermarks that a function says, batch by batch."""
 
+import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+
+# Late rows are counted here, and nobody has to be warned of them.
+pytestmark = pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -125,3 +130,130 @@ def test_arguments_are_checked() -> None:
     assert "watermark()" in stream.explain()
     with pytest.raises(ps.PlanError, match="cannot be written"):
         stream.to_json()
+
+
+class Asked:
+    """A watermark function that remembers what it was asked about."""
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+
+    def __call__(self, batch: ps.Batch) -> int:
+        self.times.extend(row["t"] for row in batch.to_pylist())
+        return len(self.times)
+
+
+@pytest.mark.parametrize("capacity", [1, 3])
+def test_the_function_is_asked_once_however_long_the_feed_is_full(capacity: int) -> None:
+    asked, feed = Asked(), ps.PushSource(capacity)
+    with ps.Engine(workers=1) as engine:
+        stream = ps.stream({"t": "int64"}, time="t", watermark=asked)
+        # A held source takes nothing until it is told to.
+        source = engine.source(stream, feed, hold=True)
+        query = engine.submit(source.stream, source=source, sink="collect")
+        for time in range(capacity):
+            assert feed.push(batch(time))
+        for _ in range(3):
+            assert not feed.push(batch(capacity), timeout=0.05), "there is no room"
+        assert asked.times == list(range(capacity)), "nobody is asked about a batch that was not taken"
+        source.start()
+        for time in range(capacity, 10):
+            assert feed.push(batch(time))
+        feed.close()
+        assert len(query.result()) == 10
+        assert asked.times == list(range(10))
+
+
+@pytest.mark.parametrize("lists", [True, False], ids=["list", "generator"])
+def test_the_function_is_asked_once_for_each_batch_of_an_iterable(lists: bool) -> None:
+    asked, go_on = Asked(), threading.Event()
+    stream = ps.stream({"t": "int64"}, time="t", watermark=asked)
+
+    def slow(batch: ps.Batch) -> ps.Batch:
+        go_on.wait(30)
+        return batch
+
+    data = [batch(time) for time in range(12)]
+    with ps.Engine(workers=1) as engine:
+        query = engine.submit(stream.map_batches(slow), source=data if lists else iter(data), sink="collect")
+        query.wait(timeout=0.6)  # longer than whoever pulls waits for room at a time
+        go_on.set()
+        assert len(query.result()) == 12
+    assert asked.times == list(range(12))
+
+
+def test_the_function_is_asked_once_about_batches_that_come_before_the_query() -> None:
+    asked, feed = Asked(), ps.PushSource(capacity=2)
+    assert feed.push(batch(0))
+    assert feed.push(batch(1))
+    assert not feed.push(batch(2), timeout=0)
+    with ps.Engine(workers=1) as engine:
+        stream = ps.stream({"t": "int64"}, time="t", watermark=asked)
+        query = engine.submit(stream, source=feed, sink="collect")
+        assert feed.push(batch(2))
+        feed.close()
+        assert len(query.result()) == 3
+    assert asked.times == [0, 1, 2]
+
+
+def in_time(work: Callable[[], object]) -> None:
+    """Runs it on a thread of its own, so that a hang is a failure."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "it hangs"
+    if raised:
+        raise raised[0]
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["before the query", "behind it"])
+def test_a_function_that_pushes_to_its_own_source_is_refused(early: bool) -> None:
+    feed = ps.PushSource()
+
+    def watermark(asked: ps.Batch) -> int:
+        feed.push(batch(5))
+        return 0
+
+    stream = ps.stream({"t": "int64"}, time="t", watermark=watermark)
+    engine = ps.Engine(workers=1)
+    try:
+        if early:
+            assert feed.push(batch(1))
+            with pytest.raises(ps.EngineError, match="its own source"):
+                in_time(lambda: engine.submit(stream, source=feed, sink="collect"))
+            return
+        query = engine.submit(stream, source=feed, sink="collect")
+        with pytest.raises(ps.EngineError, match="its own source"):
+            in_time(lambda: feed.push(batch(1)))
+        feed.close()
+        assert len(query.result()) == 0
+    finally:
+        in_time(engine.stop)
+
+
+def test_a_function_that_uses_its_engine_does_not_hang_submit() -> None:
+    """It is called while the query is put together: nothing is locked meanwhile."""
+    engine, other, feed = ps.Engine(workers=1), ps.PushSource(), ps.PushSource()
+    numbers = ps.stream({"t": "int64"})
+
+    def watermark(asked: ps.Batch) -> int:
+        engine.metrics()
+        engine.submit(numbers, source=batch(1), sink="collect").result()
+        assert other.push(batch(1), timeout=0)
+        return 0
+
+    stream = ps.stream({"t": "int64"}, time="t", watermark=watermark)
+    assert feed.push(batch(1))
+    feed.close()
+    try:
+        in_time(lambda: engine.submit(stream, source=feed, sink="collect").result())
+    finally:
+        in_time(engine.stop)

@@ -64,6 +64,7 @@ def test_same_as_sql(name: str, minute: int) -> None:
     assert check(name, reference.traffic(ROWS, 2, minute))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SMALLER > 1, reason="once is enough")
 def test_same_as_sql_over_a_million_rows() -> None:
     assert check("query", reference.traffic(1_000_000, seed=3))

@@ -80,6 +80,7 @@ def test_same_as_sql_where_nothing_is_hot(query: str) -> None:
     check(query, reference.events(EVENTS, seed=6, hot=False))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SMALLER > 1, reason="once is enough")
 @pytest.mark.parametrize("query", WINDOWED)
 def test_same_as_sql_over_a_million_events(query: str) -> None:

@@ -53,6 +53,7 @@ def test_same_as_sql(variant: str, seed: int) -> None:
     check(reference.trips(ROWS, seed), variant)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SMALLER > 1, reason="once is enough")
 def test_same_as_sql_over_a_million_rows() -> None:
     check(reference.trips(1_000_000, seed=3, per_second=20_000), "tumbling")

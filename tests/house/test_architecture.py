@@ -20,10 +20,11 @@ ORDER = [
     "scheduler",
     "engine",
     "workloads",
+    "border",
     "python",
 ]
 # Tighter than the order. Data knows nothing of scheduling, and scheduling nothing of data.
-ONLY = {"scheduler": {"types", "queue", "progress"}, "workloads": {"types"}}
+ONLY = {"scheduler": {"types", "queue", "progress"}, "workloads": {"types"}, "border": set()}
 MAY_BE_UNSAFE = {"queue", "memory", "python"}
 
 LONGEST_FILE_LINES = 600

@@ -1,6 +1,7 @@
 """The commands: what `make` prints, what the tool check says, and folders with spaces in their names."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ["demo", "spark", "test", "check", "wheel", "bench", "lint", "format", "lock", "clean"]
+COMMANDS = ["demo", "spark", "check", "test", "soak", "wheel", "bench", "lint", "format", "lock", "clean"]
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -119,7 +120,7 @@ def test_commands_work_in_a_folder_with_spaces(tmp_path: Path) -> None:
     assert "demo" in run("make", cwd=clone).stdout
     dry = run("make", "--dry-run", "test", cwd=clone)
     assert dry.returncode == 0, dry.stderr
-    assert "pytest" in dry.stdout
+    assert "test-suites.sh test" in dry.stdout
     checked = run("make", "tools", cwd=clone)
     assert checked.returncode == 0, checked.stderr
 
@@ -138,25 +139,63 @@ def test_what_runs_side_by_side_fails_if_one_of_them_does() -> None:
     good, bad = ("Good 'one'", "echo first; echo 'last line'"), ("Bad", "echo first; echo 'last one'; exit 3")
     done = run("bash", script, *good, *bad, *good)
     assert done.returncode != 0
-    assert done.stdout.count("-- Good 'one': 0 s\nlast line\n") == 2
-    assert "first\nlast one\n-- Bad: FAILED after 0 s\n" in done.stdout
+    assert len(re.findall(r"^-- Good 'one': \d+ s\nlast line$", done.stdout, re.MULTILINE)) == 2
+    assert re.search(r"^first\nlast one\n-- Bad: FAILED after \d+ s$", done.stdout, re.MULTILINE)
     assert run("bash", script, *good).returncode == 0
     for arguments in [(), ("Title",), (*good, "Title")]:
         assert run("bash", script, *arguments).returncode == 2
 
 
-def test_all_suites_run_side_by_side() -> None:
-    script = (ROOT / "scripts" / "test-all.sh").read_text()
-    suites = [
-        "tests/spark",
-        "tests --ignore=tests/spark",
-        "cargo.sh test",
-        "test-configurations.sh",
-        "stubtest",
-    ]
-    for suite in suites:
-        assert suite in script
-    assert "scripts/test-all.sh" in run("make", "--dry-run", "test").stdout
+@pytest.mark.parametrize(
+    ("tier", "suites"),
+    [
+        ("check", ["cargo clippy", "cargo test", "pytest", "not slow", "mypy"]),
+        ("test", ["cargo clippy", "cargo test", "tests/spark", "tests --ignore=tests/spark", "loom.sh",
+                  "loom-weakened.sh", "shuttle.sh", "PENSTOCK_CHAIN=off", "tests/soak", "stubtest",
+                  "test_wheel.py"]),
+        ("soak", ["tests/spark", "data check", "loom.sh", "sanitize.sh", "PENSTOCK_HYPOTHESIS=soak",
+                  "PENSTOCK_CHAIN=off", "tests/soak"]),
+    ],
+)  # fmt: skip
+def test_each_tier_has_its_suites(tier: str, suites: list[str]) -> None:
+    listed = run("bash", "scripts/test-suites.sh", tier, "--list").stdout
+    assert [suite for suite in suites if suite not in listed] == []
+    assert f"scripts/test-suites.sh {tier}" in run("make", "--dry-run", tier).stdout
+
+
+def test_what_has_passed_is_not_run_again_until_something_changes(tmp_path: Path) -> None:
+    clone = tmp_path / "a clone"
+    clone.mkdir()
+    shutil.copytree(ROOT / "scripts", clone / "scripts")
+    (clone / "model").write_text("first")
+
+    def check(command: str, **environment: str) -> tuple[int, str]:
+        outside = {"CI": "", "PENSTOCK_CACHE": str(tmp_path / "cache"), **environment}
+        done = run(
+            "bash", "scripts/passed-before.sh", "it", "model", "--", "sh", "-c", command, cwd=clone, **outside
+        )
+        return done.returncode, done.stdout
+
+    before = (0, "passed before, over the same sources\n")
+    assert check("echo ran") == (0, "ran\n")
+    assert check("echo ran") == before
+    assert check("echo ran", PENSTOCK_FORGET="1") == (0, "ran\n")
+    assert check("echo ran", PENSTOCK_CACHE=str(tmp_path / "another")) == (0, "ran\n")
+    (clone / "model").write_text("second")
+    assert check("echo ran; exit 3") == (3, "ran\n") == check("echo ran; exit 3")
+    (clone / "model").write_text("first")
+    assert check("echo ran") == before
+
+
+def test_the_slowest_tests_are_told(tmp_path: Path) -> None:
+    cases = "".join(f'<testcase classname="tests.x" name="t{n}" time="{n}.5"/>' for n in range(20))
+    (tmp_path / "python.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    (tmp_path / "rust.log").write_text("test a::b ... ok <12.25s>\ntest c ... FAILED <99s>\n")
+    done = run("python3", "scripts/slowest.py", str(tmp_path))
+    lines = done.stdout.splitlines()[2:]
+    assert len(lines) == 10
+    assert lines[0].split() == ["19.5", "python:", "tests.x::t19"]
+    assert [line for line in lines if "a::b" in line] == ["     12.2  rust: a::b"]
 
 
 @pytest.mark.parametrize(

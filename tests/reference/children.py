@@ -43,10 +43,14 @@ def start(script: str) -> subprocess.Popen[str]:
     environment = {
         name: value
         for name, value in os.environ.items()
-        if name == "PENSTOCK_CHECKS" or not name.startswith("PENSTOCK_")
+        if name in ("PENSTOCK_CHECKS", "PENSTOCK_TRIM") or not name.startswith("PENSTOCK_")
     }
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PRELUDE + script],
+        [
+            sys.executable, "-W", "ignore::DeprecationWarning",
+            "-W", "ignore:leaving the engine has discarded",
+            "-c", PRELUDE + script,
+        ],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip
 

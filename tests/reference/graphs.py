@@ -3,14 +3,18 @@
 A graph is a list of nodes, each of which reads nodes before it: so there are no cycles, and diamonds come by
 themselves. Nodes have one of two shapes, and each is brought into it: rows of a stream have the columns `t`,
 `k` and `v`, results of windows `window_start`, `window_end`, `k` and `v`.
+
+Graphs that are `wild` have times of any width, functions of the user's own, and operators that reject rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -20,10 +24,11 @@ from reference.grouping import KINDS, aggregate, cogrouped
 from reference.joining import Side, joined
 from reference.plans import Row
 from reference.strategies import cuts
-from reference.types import INT64, STRING, Value
-from reference.windowing import Arrived, Windows, arrive, group
+from reference.types import INT8, INT16, INT32, INT64, STRING, UINT8, UINT16, UINT32, Type, Value
+from reference.windowing import Arrived, Windows, arrive, group, still_open
 
-SCHEMA = {"t": "int64", "k": "string", "v": "int64"}
+TIMES = (INT64, INT8, INT16, INT32, UINT8, UINT16, UINT32)
+NAMES = pa.table({"k": ["a", "c"], "w": [1, 2]})
 MOST_ROWS = 250
 """Of a node: joins of joins grow quickly."""
 BOUNDS = ("window_start", "window_end")
@@ -56,6 +61,7 @@ class Graph:
     streams: tuple[Stream, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
+    time: Type = INT64
 
     def reached(self) -> list[int]:
         """The nodes that lead to an output."""
@@ -76,9 +82,14 @@ class Result:
 
     items: list[Arrived]
     wide: bool = False
+    raw: bool = True
+    """Whether they are rows as they came in, and not made by the pipeline itself."""
     late: int = 0
+    late_results: int = 0
     filtered: int = 0
-    contributed: int = 0
+    rejected: int = 0
+    contributed: int | None = None
+    """Rows that came in and are counted by an operator with state; None for any other node."""
 
 
 @dataclass
@@ -107,26 +118,19 @@ def changed(item: Arrived, value: Value) -> Arrived:
 
 def interpret(node: Node, given: Sequence[Result]) -> Result:
     """What a node other than a source makes of what it reads."""
-    items, wide = given[0].items, given[0].wide
-    if node.op == "filter":
-        kept = [i for i in items if i.row["v"] is not None and whole(i.row["v"]) % node.number != 0]
-        return Result(kept, wide, filtered=0 if wide else len(items) - len(kept))
-    if node.op == "with_columns":
-        new = [changed(i, None if i.row["v"] is None else whole(i.row["v"]) * 3 + node.number) for i in items]
-        return Result(new, wide)
-    if node.op == "select":
-        return Result(
-            [changed(i, int(i.row["v"] is None or whole(i.row["v"]) > node.number)) for i in items], wide
-        )
+    first, items = given[0], given[0].items
+    if node.op in CHANGES:
+        return CHANGES[node.op](node, first)
     if node.op == "union":
-        return Result([item for one in given for item in one.items], wide)
+        every = [item for one in given for item in one.items]
+        return Result(every, first.wide, all(one.raw for one in given))
     if node.op == "join":
         return join(node, given[0], given[1])
     if node.op == "cogroup":
         counts = ({"m": ("count", None)}, {"n": ("count", "v")})
-        rows, late = cogrouped(node.windows, (items, given[1].items), (["k"], ["k"]), counts)
+        rows, _ = cogrouped(node.windows, (items, given[1].items), (["k"], ["k"]), counts)
         made = [wide_item(row, whole(row["m"]) * 100 + whole(row["n"]), row["k"]) for row in rows]
-        return windowed(made, late, given)
+        return windowed(node, made, given)
     keyed = node.op != "window" or node.number == 1
     grouped = group(node.windows, items, lambda row: [row["k"]] if keyed else [])
     made = []
@@ -138,25 +142,78 @@ def interpret(node: Node, given: Sequence[Result]) -> Result:
             placed = sorted((whole(i.row["v"]) for i in members if i.row["v"] is not None), reverse=True)
             for rank, value in enumerate(placed[: node.number], 1):
                 made.append(wide_item(bounds, value * 10 + rank, key))
-    return windowed(made, len(grouped.late), given)
+    return windowed(node, made, given)
 
 
-def windowed(made: list[Arrived], late: int, given: Sequence[Result]) -> Result:
+def kept(given: Result, items: list[Arrived]) -> Result:
+    """Some of the rows; the others were filtered."""
+    return Result(items, given.wide, given.raw, filtered=len(given.items) - len(items) if given.raw else 0)
+
+
+def like(given: Result, value: Callable[[int | None], int | None]) -> Result:
+    """The same rows with other values."""
+    items = [changed(i, value(None if i.row["v"] is None else whole(i.row["v"]))) for i in given.items]
+    return Result(items, given.wide, given.raw)
+
+
+def accepted(given: Result, good: Callable[[int], bool]) -> Result:
+    """The rows whose values are good, or null; the others are rejected."""
+    items = [i for i in given.items if i.row["v"] is None or good(whole(i.row["v"]))]
+    return Result(items, given.wide, given.raw, rejected=len(given.items) - len(items))
+
+
+def divided(node: Node, given: Result) -> Result:
+    good = accepted(given, lambda value: value != node.number)
+    parts = like(good, lambda value: None if value is None else 12 // (value - node.number))
+    return replace(parts, rejected=good.rejected)
+
+
+def looked_up(node: Node, given: Result) -> Result:
+    there = dict(zip(NAMES["k"].to_pylist(), NAMES["w"].to_pylist(), strict=True))
+    found = kept(given, [i for i in given.items if node.how == "left" or i.row["k"] in there])
+
+    def added(one: Value, more: int | None) -> int | None:
+        return None if one is None or more is None else whole(one) + more
+
+    return replace(found, items=[changed(i, added(i.row["v"], there.get(i.row["k"]))) for i in found.items])
+
+
+CHANGES: Mapping[str, Callable[[Node, Result], Result]] = {
+    "filter": lambda node, given: kept(
+        given, [i for i in given.items if i.row["v"] is not None and whole(i.row["v"]) % node.number != 0]
+    ),
+    "with_columns": lambda node, given: like(
+        given, lambda value: None if value is None else value * 3 + node.number
+    ),
+    "select": lambda node, given: like(given, lambda value: int(value is None or value > node.number)),
+    "divide": divided,
+    "narrow": lambda node, given: accepted(given, lambda value: 0 <= value <= 255),
+    "lookup": looked_up,
+    # What comes back from a function is of the pipeline's own making.
+    "function": lambda node, given: replace(accepted(given, lambda value: value != node.number), raw=False),
+}
+"""Operators that look at one row at a time."""
+
+
+def windowed(node: Node, made: list[Arrived], given: Sequence[Result]) -> Result:
     """The result of something that keeps rows: results of windows are no rows of a stream any more."""
-    rows = sum(len(one.items) for one in given if not one.wide)
-    return Result(made, True, late=late, contributed=rows - late)
+    late = [sum(not still_open(node.windows, item) for item in one.items) for one in given]
+    raw = [(len(one.items), many) for one, many in zip(given, late, strict=True) if one.raw]
+    of_raw = sum(many for _, many in raw)
+    contributed = sum(rows for rows, _ in raw) - of_raw
+    return Result(made, True, False, late=of_raw, late_results=sum(late) - of_raw, contributed=contributed)
 
 
 def join(node: Node, left: Result, right: Result) -> Result:
     columns = [["k", "v", *(BOUNDS if one.wide else ["t"])] for one in (left, right)]
-    rows, late = joined(
+    rows, _ = joined(
         node.windows, Side(left.items, columns[0], ["k"]), Side(right.items, columns[1], ["k"]), node.how
     )
     made = []
     for row in rows:
         both = row["v"] is not None and row["v_right"] is not None
         made.append(wide_item(row, whole(row["v"]) + whole(row["v_right"]) if both else None, row["k"]))
-    return windowed(made, len(late), (left, right))
+    return windowed(node, made, (left, right))
 
 
 def build(node: Node, given: Sequence[ps.Stream]) -> ps.Stream:
@@ -174,6 +231,16 @@ def build(node: Node, given: Sequence[ps.Stream]) -> ps.Stream:
         return first.select(*names, v=truth.cast("int64"))
     if node.op == "union":
         return ps.union(*given)
+    if node.op == "divide":
+        return first.with_columns(v=12 // (col("v") - node.number))
+    if node.op == "narrow":
+        return first.with_columns(v=col("v").cast("uint8").cast("int64"))
+    if node.op == "lookup":
+        names = shape if wide else ["t", "k"]
+        found = first.lookup(NAMES, on="k", how=how)  # type: ignore[arg-type]
+        return found.select(*names, v=col("v") + col("w"))
+    if node.op == "function":
+        return first.map_batches(FUNCTIONS[node.number])
     if node.op == "join":
         made = first.join(given[1], window=window, on="k", how=how)  # type: ignore[arg-type]
         return made.select(*shape, v=col("v") + col("v_right"))
@@ -194,12 +261,24 @@ def answer(graph: Graph) -> Answer:
     reached = graph.reached()
     account = {"rows_in": sum(len(stream.rows) for stream in graph.sources().values())}
     account["rows_late"] = sum(results[n].late for n in reached)
+    account["late_results"] = sum(results[n].late_results for n in reached)
     account["rows_filtered"] = sum(results[n].filtered for n in reached)
-    given_out = sum(len(results[n].items) for n in graph.outputs if not results[n].wide)
-    account["rows_contributed"] = given_out + sum(results[n].contributed for n in reached)
     account["rows_shed"] = 0
+    reads_raw = {n: all(results[at].raw for at in graph.nodes[n].inputs) for n in reached}
+    account["rows_rejected"] = sum(results[n].rejected for n in reached if reads_raw[n])
+    account["rejected_results"] = sum(results[n].rejected for n in reached if not reads_raw[n])
+    contributed = sum(len(results[n].items) for n in graph.outputs if results[n].raw)
+    for n in reached:
+        made = results[n]
+        if made.contributed is not None:
+            contributed += made.contributed
+        elif not made.raw:
+            # A function, or a union with results: rows that came in end here, unless they are rejected.
+            raw = sum(len(results[at].items) for at in graph.nodes[n].inputs if results[at].raw)
+            contributed += raw - (made.rejected if reads_raw[n] else 0)
+    account["rows_contributed"] = contributed
     readers = [number for n in reached for number in graph.nodes[n].inputs] + list(graph.outputs)
-    copies = {n: readers.count(n) - 1 for n in reached if not results[n].wide}
+    copies = {n: readers.count(n) - 1 for n in reached if results[n].raw}
     account["rows_copied"] = sum(len(results[n].items) * more for n, more in copies.items())
     return Answer([[item.row for item in results[n].items] for n in graph.outputs], account)
 
@@ -214,13 +293,18 @@ def interpret_all(streams: Sequence[Stream], nodes: Sequence[Node]) -> list[Resu
     return results
 
 
+def stream_of(number: int, stream: Stream, time: Type = INT64) -> ps.Stream:
+    """The stream of that number."""
+    schema = {"t": str(time), "k": "string", "v": "int64"}
+    return ps.stream(schema, time="t", delay=stream.delay, name=f"s{number}")
+
+
 def build_all(graph: Graph) -> ps.Outputs:
     """The graph as penstock outputs `o0`, `o1` and so on."""
     built: list[ps.Stream] = []
     for number, node in enumerate(graph.nodes):
         if node.op == "stream":
-            delay = graph.streams[number].delay
-            built.append(ps.stream(SCHEMA, time="t", delay=delay, name=f"s{number}"))
+            built.append(stream_of(number, graph.streams[number], graph.time))
         else:
             built.append(build(node, [built[n] for n in node.inputs]))
     return ps.outputs(**{f"o{place}": built[n] for place, n in enumerate(graph.outputs)})
@@ -237,14 +321,32 @@ SMALL_WINDOWS = st.one_of(
 )  # fmt: skip
 SESSIONS = st.builds(Windows, st.just("session"), st.integers(2, 9))
 OPERATORS = ("filter", "with_columns", "select", "union", "window", "window", "join", "cogroup", "top_k")
+WILD = ("function", "divide", "lookup", "function", "narrow", *OPERATORS)
 EXACT_KINDS = ("count", "sum", "min", "max", "first", "last", "count_distinct")
 
 
+def picky(number: int) -> Callable[[ps.Batch], pa.Table]:
+    """A function of the user's own, which cannot stand one of the values."""
+
+    def function(batch: ps.Batch) -> pa.Table:
+        table = pa.table(batch)
+        if number in table["v"].to_pylist():
+            raise ValueError(f"no {number}")
+        return table
+
+    return function
+
+
+FUNCTIONS = {number: picky(number) for number in range(2, 5)}
+
+
 @st.composite
-def some_streams(draw: st.DrawFn) -> Stream:
-    """Rows around zero, out of order by less and by more than the delay."""
+def some_streams(draw: st.DrawFn, least: int) -> Stream:
+    """Rows from some time on, out of order by less and by more than the delay."""
     cell = st.tuples(
-        st.integers(-15, 40), st.sampled_from(["a", "b", None]), st.sampled_from([None, *range(-3, 9)])
+        st.integers(least, least + 55),
+        st.sampled_from(["a", "b", None]),
+        st.sampled_from([None, *range(-3, 9)]),
     )
     rows = draw(st.lists(cell, min_size=draw(st.sampled_from([8, 12, 0])), max_size=16))
     if draw(st.booleans()):
@@ -254,12 +356,16 @@ def some_streams(draw: st.DrawFn) -> Stream:
 
 
 @st.composite
-def nodes_over(draw: st.DrawFn, results: Sequence[Result]) -> Node:
+def nodes_over(draw: st.DrawFn, results: Sequence[Result], operators: Sequence[str]) -> Node:
     """One more node over those that are there."""
-    op = draw(st.sampled_from(OPERATORS))
+    op = draw(st.sampled_from(operators))
     anywhere = st.integers(0, len(results) - 1)
     first = draw(st.one_of(st.just(len(results) - 1), anywhere))
-    if op in ("filter", "with_columns", "select"):
+    if op == "lookup":
+        return Node(op, (first,), how=draw(st.sampled_from(["inner", "left"])))
+    if op == "narrow":
+        return Node(op, (first,))
+    if op in CHANGES:
         return Node(op, (first,), number=draw(st.integers(2, 4)))
     if op == "union":
         alike = [n for n, one in enumerate(results) if one.wide == results[first].wide]
@@ -278,24 +384,55 @@ def nodes_over(draw: st.DrawFn, results: Sequence[Result]) -> Node:
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> Graph:
+def graphs(draw: st.DrawFn, *, wild: bool = False) -> Graph:
     """One to three streams, a few operators over them, and one to three outputs."""
-    streams = [draw(some_streams()) for _ in range(draw(st.sampled_from([2, 1, 3])))]
+    time = draw(st.sampled_from(TIMES)) if wild else INT64
+    streams = [
+        draw(some_streams(-15 if time.signed else 60)) for _ in range(draw(st.sampled_from([2, 1, 3])))
+    ]
     nodes = [Node("stream", number=n) for n in range(len(streams))]
     results = interpret_all(streams, nodes)
     for _ in range(draw(st.sampled_from([6, 4, 8, 2]))):
-        node = draw(nodes_over(results))
+        node = draw(nodes_over(results, WILD if wild else OPERATORS))
         made = interpret(node, [results[n] for n in node.inputs])
         # Two nodes that are alike are one to the engine, and large ones take the reference too long.
-        if node not in nodes and len(made.items) <= MOST_ROWS:
+        # Bounds of windows are wider than narrow times, and two streams that meet have times of one type.
+        meet = time == INT64 or len({results[n].wide for n in node.inputs}) == 1
+        if node not in nodes and len(made.items) <= MOST_ROWS and meet:
             nodes.append(node)
             results.append(made)
     last = len(nodes) - 1
     others = st.lists(st.integers(0, last), max_size=2)
-    return Graph(tuple(streams), tuple(nodes), tuple(dict.fromkeys([last, *draw(others)])))
+    return Graph(tuple(streams), tuple(nodes), tuple(dict.fromkeys([last, *draw(others)])), time)
+
+
+@st.composite
+def meetings(draw: st.DrawFn) -> Graph:
+    """Two or three streams that meet as they are, or nearly so, in one operator after the other."""
+    streams = [draw(some_streams(-15)) for _ in range(draw(st.sampled_from([2, 3])))]
+    nodes = [Node("stream", number=n) for n in range(len(streams))]
+    results = interpret_all(streams, nodes)
+
+    def add(node: Node) -> int:
+        nodes.append(node)
+        results.append(interpret(node, [results[n] for n in node.inputs]))
+        return len(nodes) - 1
+
+    def side(number: int) -> int:
+        """The stream itself, more often than what a filter leaves of it."""
+        return number if draw(st.integers(0, 3)) else add(Node("filter", (number,), number=2))
+
+    met = side(0)
+    for number in range(1, len(streams)):
+        inputs = draw(st.permutations([met, side(number)]))
+        how = draw(st.sampled_from(["inner", "left", "right", "full"]))
+        made = draw(st.sampled_from([Node("cogroup"), Node("join", how=how)]))
+        met = add(replace(made, inputs=tuple(inputs), windows=draw(SMALL_WINDOWS)))
+    assume(len(results[met].items) <= MOST_ROWS)
+    return Graph(tuple(streams), tuple(nodes), (met,))
 
 
 def inputs(graph: Graph) -> dict[str, Any]:
     """The data of each stream that is read, as record batches."""
-    columns = (("t", INT64), ("k", STRING), ("v", INT64))
+    columns = (("t", graph.time), ("k", STRING), ("v", INT64))
     return {name: batches_of(columns, one.rows, one.cuts) for name, one in graph.sources().items()}

@@ -35,3 +35,8 @@ def soon(condition: Callable[[], bool]) -> bool:
     while not (came := condition()) and time.monotonic() < limit:
         time.sleep(0.005)
     return came
+
+
+def comes_to(query: ps.Query, counter: str, least: int) -> bool:
+    """Whether a counter of the query comes to that before anybody would call it a hang."""
+    return soon(lambda: query.metrics()[counter] >= least)

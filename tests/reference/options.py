@@ -15,7 +15,9 @@ SPREADING: Mapping[str, tuple[str | int, ...]] = {
     "parallelism": ("auto", 1, 2, 3, 5),
     "strategy": ("auto", "merge", "exchange"),
 }
-ACCOUNT = ("rows_contributed", "rows_filtered", "rows_late", "rows_shed")
+ACCOUNT = ("rows_contributed", "rows_filtered", "rows_late", "rows_shed", "rows_rejected")
+RESULTS = ("late_results", "rejected_results")
+"""Rows of the pipeline's own making that were left out: no part of the sum."""
 
 
 def run_options() -> st.SearchStrategy[dict[str, Any]]:
@@ -48,7 +50,7 @@ def run_one(stream: ps.Stream, data: Any, **options: Any) -> ps.Result:
 def account_of(result: ps.Result) -> Mapping[str, int]:
     """What became of the rows; fails if one is missing, or was counted twice."""
     metrics = result.metrics()
-    account = {name: metrics[name] for name in ("rows_in", "rows_copied", *ACCOUNT)}
+    account = {name: metrics[name] for name in ("rows_in", "rows_copied", *ACCOUNT, *RESULTS)}
     assert all(isinstance(count, int) and count >= 0 for count in account.values()), account
     assert account["rows_in"] + account["rows_copied"] == sum(account[name] for name in ACCOUNT), account
     assert len(result) == result.rows_out

@@ -14,7 +14,7 @@ from reference.dags import Dag
 from reference.plans import Outcome, Plan, Window
 from reference.types import Value
 
-ACCOUNT = ("rows_contributed", "rows_filtered", "rows_late", "rows_shed")
+ACCOUNT = ("rows_contributed", "rows_filtered", "rows_late", "rows_shed", "rows_rejected")
 
 
 class Running:

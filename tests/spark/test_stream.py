@@ -23,10 +23,11 @@ from penstock.spark.comparison import as_frame
 from penstock.spark.validate import tolerance_of
 from penstock.staging import stages
 from penstock.workloads.catalog import workload
+from reference.sizes import SOAK
 from reference.stateful import SCHEMA, table_of
 from spark.streaming import COUNTS, NOW, BreakdownError, Collected, read_files, simple, write_files
 
-BATCHES = 20
+BATCHES, BREAKS_AT, FALLS_AT = (20, 7, 13) if SOAK else (7, 2, 4)
 # Rows and options such that windows close all along.
 QUERIES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "ysb": ("ysb", 4_000, {"rate": 50, "out_of_order_ms": 500}),
@@ -60,10 +61,10 @@ def test_the_answer_is_that_of_one_machine_also_after_failures(
     frames = {table: read_files(spark, tmp_path / table, data.schema) for table, data in tables.items()}
     sink = Collected()
     # Handed out, and Spark does not know of it.
-    sink.breaks_at = {7}
+    sink.breaks_at = {BREAKS_AT}
     # State and results are written, and do not count.
     committed = Checkpoint.commit
-    falls = {13}
+    falls = {FALLS_AT}
 
     def commit(self: Checkpoint, batch: int, record: dict[str, Any]) -> bool:
         if batch in falls:
@@ -78,13 +79,13 @@ def test_the_answer_is_that_of_one_machine_also_after_failures(
             plan, given(frames), checkpoint=str(tmp_path / "kept"), sink=sink, partitions=2, trigger=NOW
         )
 
-    for reason in ("down with 7", "out with 13"):
+    for reason in (f"down with {BREAKS_AT}", f"out with {FALLS_AT}"):
         with start() as failing, pytest.raises(BreakdownError, match=reason):
             failing.wait()
     with start() as running:
         assert running.wait(300)
         running.finish()
-    assert sink.calls == [*range(8), *range(7, BATCHES + 1)]
+    assert sink.calls == [*range(BREAKS_AT + 1), *range(BREAKS_AT, BATCHES + 1)]
     comparison = compare(
         as_frame(spark, plan.run(given(tables))), sink.rows, asked.keys, tolerance=tolerance_of(query)
     )

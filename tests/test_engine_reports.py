@@ -1,0 +1,244 @@
+"""What an engine says of its queries without being asked for each counter: warnings and tables."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from penstock import col
+
+TIMED = ps.stream({"t": "int64"}, time="t")
+COUNTS = TIMED.window(ps.tumbling(10)).agg(n=ps.count())
+# The rows of 3 and 5 come when their window has closed: 97 and 95 behind the watermark.
+LATE = pa.table({"t": [1, 100, 3, 5]})
+ON_TIME = pa.table({"t": [1, 3, 100]})
+WORDS = "2 rows came after their windows had closed and did not count, out of 4; the latest lay 97 units"
+
+
+def batches(table: pa.Table) -> list[pa.Table]:
+    return [table.slice(row, 1) for row in range(len(table))]
+
+
+def gathered(query: ps.Query) -> list[dict[str, object]]:
+    return [row for batch in query for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_query_warns_of_late_rows_where_its_result_is_taken(workers: int) -> None:
+    with ps.Engine(workers=workers, mode="state") as engine:
+        query = engine.submit(COUNTS, source=batches(LATE), sink="collect", name="counts")
+        with pytest.warns(ps.LateRowsWarning, match=f'query "counts": {WORDS}') as caught:
+            result = query.result()
+        assert [warning.filename for warning in caught] == [__file__]
+        assert result.rows_late == 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            query.result()  # once is enough
+            query.wait()
+
+
+def test_a_query_warns_of_late_rows_however_its_end_is_seen() -> None:
+    with ps.Engine(workers=1, mode="state") as engine:
+        waited = engine.submit(COUNTS, source=batches(LATE), sink="discard")
+        with pytest.warns(ps.LateRowsWarning, match=WORDS) as caught:
+            assert waited.wait()
+        assert [warning.filename for warning in caught] == [__file__]
+
+        iterated = engine.submit(COUNTS, source=batches(LATE))
+        with pytest.warns(ps.LateRowsWarning, match=WORDS) as caught:
+            assert len(gathered(iterated)) == 2
+        assert [warning.filename for warning in caught] == [__file__]
+
+        async def taken(query: ps.Query) -> int:
+            return sum([batch.num_rows async for batch in query])
+
+        awaited = engine.submit(COUNTS, source=batches(LATE))
+        with pytest.warns(ps.LateRowsWarning, match=WORDS):
+            assert asyncio.run(taken(awaited)) == 2
+
+        feed = ps.PushSource()
+        drained = engine.submit(COUNTS, source=feed, sink="discard")
+        for batch in batches(LATE):
+            feed.push(batch)
+        with pytest.warns(ps.LateRowsWarning, match=WORDS) as caught:
+            drained.stop(drain=True)
+        assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_leaving_the_engine_warns_of_late_rows_that_nobody_has_heard_of() -> None:
+    found: list[int] = []
+
+    def use() -> None:
+        with ps.Engine(workers=1, mode="state") as engine:
+            engine.submit(COUNTS, source=batches(LATE), sink=lambda batch: found.append(batch.num_rows))
+            engine.submit(COUNTS, source=batches(ON_TIME), sink="discard").wait()
+            gc.collect()
+            while len(found) < 1 or engine.queries:
+                pass
+
+    with pytest.warns(ps.LateRowsWarning, match=WORDS) as caught:
+        use()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_late_rows_that_somebody_reads_are_no_reason_to_warn() -> None:
+    counts, late = COUNTS.split_late()
+    both = ps.outputs(counts=counts, late=late)
+    with ps.Engine(workers=1, mode="state") as engine:
+        query = engine.submit(both, source=batches(LATE), sink="collect")
+        assert query.wait()
+        assert query.result("late").to_pylist() == [{"t": 3}, {"t": 5}]
+        engine.submit(COUNTS, source=batches(ON_TIME), sink="discard").wait()
+
+
+def test_late_rows_of_a_shared_source_are_each_query_s_own() -> None:
+    with ps.Engine(workers=2, mode="state") as engine:
+        source = engine.source(TIMED, batches(LATE), hold=True)
+        plan = source.stream
+        all_rows = engine.submit(plan, source=source, sink="collect", name="all")
+        counts = engine.submit(
+            plan.window(ps.tumbling(10)).agg(n=ps.count()), source=source, sink="collect", name="counts"
+        )
+        source.start()
+        assert len(all_rows.result()) == 4
+        with pytest.warns(ps.LateRowsWarning, match=f'query "counts": {WORDS}'):
+            counts.result()
+
+
+def test_tables_say_what_became_of_rows() -> None:
+    halves = ps.stream({"t": "int64", "v": "int64"}, time="t").with_columns(half=10 // col("v"))
+    plan = halves.window(ps.tumbling(10)).agg(n=ps.count())
+    data = pa.table({"t": [1, 100, 3, 101], "v": [1, 0, 1, 1]})
+    with ps.Engine(workers=1, mode="state") as engine:
+        query = engine.submit(plan, source=data, sink="discard", on_error="skip", name="halves")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ps.LateRowsWarning)
+            assert query.wait()
+        lines = repr(query).splitlines()
+        names = lines[1].split("  ")
+        assert [name.strip() for name in names if name.strip()] == [
+            "name",
+            "kind",
+            "status",
+            "rows in",
+            "rows/s",
+            "latency",
+            "late",
+            "shed",
+            "rejected",
+            "blocked by",
+            "error",
+        ]
+        row = dict(zip(_columns(lines[1:3]), _cells(lines[1:4]), strict=True))
+        assert (row["late"], row["shed"], row["rejected"], row["status"]) == ("1", "0", "1", "finished")
+        assert "rejected" in query._repr_html_()
+
+
+def _columns(lines: list[str]) -> list[str]:
+    return _cut(lines[0], lines[1])
+
+
+def _cells(lines: list[str]) -> list[str]:
+    return _cut(lines[2], lines[1])
+
+
+def _cut(line: str, rule: str) -> list[str]:
+    """The cells of a line, by the dashes below the names."""
+    cells, start = [], 0
+    for dashes in rule.split("  "):
+        cells.append(line[start : start + len(dashes)].strip())
+        start += len(dashes) + 2
+    return cells
+
+
+def rows_of(engine: ps.Engine) -> dict[str, dict[str, str]]:
+    """The table of an engine, by name."""
+    lines = repr(engine).splitlines()[1:]
+    if not lines:
+        return {}
+    names = _cut(lines[0], lines[1])
+    rows = [dict(zip(names, _cut(line, lines[1]), strict=True)) for line in lines[2:]]
+    return {row["name"]: row for row in rows}
+
+
+def test_the_table_of_an_engine_lists_shared_sources() -> None:
+    with ps.Engine(workers=1, mode="state") as engine:
+        feed = ps.PushSource()
+        source = engine.source(TIMED, feed, name="events")
+        engine.submit(source.stream, source=source, sink="discard", name="all")
+        rows = rows_of(engine)
+        assert {name: (row["kind"], row["status"]) for name, row in rows.items()} == {
+            "events": ("source", "running"),
+            "all": ("query", "running"),
+        }
+        assert "events" in engine._repr_html_()
+        assert "events" in repr(source)
+        del source  # it runs on, and is listed for as long
+        gc.collect()
+        assert "events" in rows_of(engine)
+
+
+def test_what_has_failed_stays_listed_with_its_error_until_it_is_dropped() -> None:
+    with ps.Engine(workers=1, mode="state") as engine:
+        bad = ps.stream({"v": "int64"}).select(half=10 // col("v"))
+        failed = engine.submit(bad, source=pa.table({"v": [0]}), sink="discard", name="failed")
+        with pytest.raises(ps.ComputeError):
+            failed.wait()
+        ended = engine.submit(bad, source=pa.table({"v": [1]}), sink="discard", name="ended")
+        assert ended.wait()
+        engine.submit(bad, source=pa.table({"v": [1]}), sink="discard", name="another").wait()
+        gc.collect()
+        rows = rows_of(engine)
+        assert set(rows) == {"failed", "ended"}
+        assert (rows["failed"]["status"], rows["ended"]["status"]) == ("failed", "finished")
+        assert rows["failed"]["error"].startswith("ComputeError: in select: integer div")
+        assert engine.query("failed") is failed
+        assert engine.queries == ()
+        del failed
+        gc.collect()
+        assert set(rows_of(engine)) == {"ended"}
+
+
+def test_a_failure_that_nobody_has_seen_is_listed_without_anybody_holding_it() -> None:
+    bad = ps.stream({"v": "int64"}).select(half=10 // col("v"))
+    engine = ps.Engine(workers=1, mode="state")
+    engine.submit(bad, source=pa.table({"v": [0]}), sink="discard", name="failed")
+    while engine.queries:
+        pass
+    gc.collect()
+    assert rows_of(engine)["failed"]["error"].startswith("ComputeError")
+    with pytest.warns(ps.QueryFailedWarning):
+        engine.stop()
+
+
+def wait_for(engine: ps.Engine, name: str, blocked_by: str) -> None:
+    """Looks at the table until it says so."""
+    while rows_of(engine)[name]["blocked by"] != blocked_by:
+        pass
+    query = engine.query(name)
+    while query.metrics()["blocked_by"] != blocked_by:
+        pass
+
+
+@pytest.mark.parametrize("mode", ["state", "threads"])
+def test_tables_say_who_holds_a_query_up(mode: ps.options.Mode) -> None:
+    many = pa.table({"t": pa.array(range(1 << 20), pa.int64())})
+    with ps.Engine(workers=2, mode=mode, budget="64MiB") as engine:
+        engine.submit(TIMED, source=[many] * 64, name="unread")
+        wait_for(engine, "unread", "reader")
+        source = engine.source(TIMED, [many] * 64, name="events", hold=True)
+        slow = engine.submit(source.stream, source=source, name="slow")
+        quick = engine.submit(source.stream, source=source, sink="discard", name="quick")
+        source.start()
+        wait_for(engine, "slow", "reader")
+        while source.metrics()["blocked_by"] != 'query "slow"':
+            pass
+        wait_for(engine, "quick", 'query "slow"')
+        slow.stop()
+        assert quick.wait(60)
+        assert quick.metrics()["blocked_by"] is None
