@@ -145,6 +145,10 @@ impl Joins {
         self.requests.waiting.store(false, Ordering::Relaxed);
         let joins = {
             let mut waiting = self.requests.joins.lock().unwrap_or_else(PoisonError::into_inner);
+            if task.has_ended() {
+                // The end may stand in the log already, before whoever joins: they are told that they come too late.
+                *waiting = None;
+            }
             waiting.as_mut().map(std::mem::take).unwrap_or_default()
         };
         self.forget_gone();

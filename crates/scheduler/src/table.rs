@@ -71,7 +71,7 @@ pub struct Did {
     pub blocked: Counter,
     /// What it waits for while it is blocked, as whoever runs it says: for people, not for policies.
     pub blocked_on: Counter,
-    /// Whether output of what it has consumed is still to leave it: 1 or 0.
+    /// Whether it has something to do that no other counter tells, such as output of what it has consumed: 1 or 0.
     pub unfinished: Counter,
     /// Rows that it has read and not handed out, of a sink.
     pub held_rows: Counter,

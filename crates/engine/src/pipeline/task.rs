@@ -584,6 +584,11 @@ impl Task {
         self.outlet.trim();
     }
 
+    /// Whether the end of its inputs has come: whoever joined now would miss it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Lets a reader join what it writes. Who comes while the sources are silent is told so, too.
     pub(crate) fn join(&mut self, wake: Arc<dyn Wake>) -> Result<EdgeReader, OpenError> {
         let reader = self.outlet.join(wake)?;
