@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-AT_A_TIME=3
+AT_A_TIME=2
 
 if [ "${1:-}" = --one ]; then
     title="$2" begin=$SECONDS status=0

@@ -145,7 +145,7 @@ impl Joins {
         self.requests.waiting.store(false, Ordering::Relaxed);
         let joins = {
             let mut waiting = self.requests.joins.lock().unwrap_or_else(PoisonError::into_inner);
-            if task.has_ended() {
+            if task.ended {
                 // The end may stand in the log already, before whoever joins: they are told that they come too late.
                 *waiting = None;
             }

@@ -50,7 +50,7 @@ pub(crate) struct Task {
     /// What lanes that have ended have left.
     rests: Vec<(Box<dyn Stateful>, Charged)>,
     /// Whether the end of all inputs has come.
-    ended: bool,
+    pub(crate) ended: bool,
     /// Whether more will come, in another run.
     pauses: bool,
     /// Rows taken in, and when the last of them arrived.
@@ -582,11 +582,6 @@ impl Task {
     /// Gives memory back that a burst has left behind.
     pub(crate) fn trim(&mut self) {
         self.outlet.trim();
-    }
-
-    /// Whether the end of its inputs has come: whoever joined now would miss it.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended
     }
 
     /// Lets a reader join what it writes. Who comes while the sources are silent is told so, too.
