@@ -131,8 +131,16 @@ def test_on_exit_is_checked() -> None:
 
 DROPPED = """
 import gc
+import itertools
 
 NUMBERS = ps.stream({{"n": "int64"}})
+BIG = pa.table({{"n": range(200_000)}})
+
+def until_idle(seen):
+    assert seen.wait(20)
+    while seen.is_set():
+        seen.clear()
+        time.sleep(0.3)
 
 def work():
     engine, feed, seen = ps.Engine(workers=2, mode="{mode}"), ps.PushSource(), threading.Event()
@@ -179,6 +187,33 @@ REFERRED = {
         "engine.submit(plan, source=feed, sink='discard'); "
         "engine.submit(plan, source=endless, sink='discard')",
         "assert seen.wait(20)",
+    ),
+    "dead letters of a shared source": (
+        "timed = ps.stream({'n': 'int64'}, time='n'); "
+        "source = engine.source(timed, feed, on_error=sink); "
+        "engine.submit(source.stream, source=source, sink='discard')",
+        "assert feed.push(pa.table({'n': pa.nulls(1, pa.int64())})); assert seen.wait(20)",
+    ),
+    "a watermark function": (
+        "timed = ps.stream({'n': 'int64'}, time='n', watermark=sink); "
+        "engine.submit(timed, source=feed, sink='discard')",
+        "assert seen.wait(20)",
+    ),
+    "a watermark function of a shared source": (
+        "timed = ps.stream({'n': 'int64'}, time='n', watermark=sink); "
+        "source = engine.source(timed, feed); "
+        "engine.submit(source.stream, source=source, sink='discard')",
+        "assert seen.wait(20)",
+    ),
+    # Until they wait: the collector closes generators, and complains of one that is at work.
+    "an iterator that waits for room": (
+        "endless = (sink(None) or BIG for _ in itertools.count()); engine.submit(NUMBERS, source=endless)",
+        "until_idle(seen)",
+    ),
+    "an iterator of a shared source": (
+        "endless = (sink(None) or BIG for _ in itertools.count()); "
+        "engine.submit(NUMBERS, source=engine.source(NUMBERS, endless))",
+        "until_idle(seen)",
     ),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import warnings
 
 import pyarrow as pa
@@ -242,3 +243,34 @@ def test_tables_say_who_holds_a_query_up(mode: ps.options.Mode) -> None:
         slow.stop()
         assert quick.wait(60)
         assert quick.metrics()["blocked_by"] is None
+
+
+@pytest.mark.parametrize("way", ["function", "reader"])
+def test_latency_goes_on_until_results_are_handed_over(way: str) -> None:
+    """A function that takes results belongs to their latency, and so does the time until somebody reads them."""
+    pause = 0.25
+
+    def take(batch: ps.Batch) -> None:
+        time.sleep(pause)
+
+    feed = ps.PushSource()
+    with ps.Engine(workers=1) as engine:
+        queries = [
+            engine.submit(plan, source=source, sink=take if way == "function" else None)
+            for plan, source in ((TIMED, ON_TIME), (COUNTS, feed))
+        ]
+        feed.push(ON_TIME)
+        time.sleep(pause)
+        if way == "reader":
+            gathered(queries[0])
+            next(iter(queries[1]))
+        queries[0].wait()
+        metrics = [query.metrics() for query in queries]
+        while way == "function" and metrics[1]["output_latency"]["count"] == 0:
+            time.sleep(0.01)
+            metrics[1] = queries[1].metrics()
+        feed.close()
+        assert metrics[0]["event_latency"]["count"] > 0
+        assert metrics[0]["event_latency"]["p50_ms"] >= 0.9 * 1e3 * pause
+        assert metrics[1]["output_latency"]["count"] > 0
+        assert metrics[1]["output_latency"]["p50_ms"] >= 0.9 * 1e3 * pause

@@ -147,6 +147,34 @@ def test_a_function_behind_a_window_counts_what_it_rejects(options: dict[str, An
 
 
 @pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(map(str, options.values())))
+@pytest.mark.parametrize("kind", ["int64", "int16", "timestamp[ms]"])
+def test_rows_that_a_function_gives_back_without_a_time(kind: str, options: dict[str, Any]) -> None:
+    stream = ps.stream({"t": kind, "v": "int64"}, time="t")
+    unit = 10 if kind.startswith("int") else "10ms"
+
+    def forgetful(batch: ps.Batch) -> pa.Table:
+        table = pa.table(batch)
+        times = [None if v % 4 == 0 else t for t, v in zip(table["t"], table["v"].to_pylist(), strict=True)]
+        known = [None if t is None else t.as_py() for t in times]
+        return table.set_column(0, "t", pa.array(known, table.schema.field("t").type))
+
+    plan = stream.map_batches(forgetful).window(ps.tumbling(unit)).agg(n=ps.count())
+    numbers = pa.array(range(100), pa.int64())
+    data = pa.table({"t": numbers.cast(stream.schema.types[0]), "v": numbers})
+    letters: list[dict[str, Any]] = []
+    found = run(plan, data, lambda batch: letters.extend(batch.to_pylist()), **options)["result"]
+    assert sum(row["n"] for row in found.to_pylist()) == 75
+    assert (found.rows_rejected, found.rejected_results) == (0, 25)
+    assert sorted(letter["v"] for letter in letters) == list(range(0, 100, 4))
+    assert {letter["rejected_because"] for letter in letters} == {'column "t" is null: the row has no time'}
+    everything = stream.map_batches(lambda b: pa.table(b).set_column(0, "t", pa.nulls(len(b), pa.int64())))
+    none = run(everything, data, "skip", **options)["result"] if kind == "int64" else None
+    assert none is None or (len(none), none.rejected_results) == (0, 100)
+    with pytest.raises(ps.NullTimeError):
+        run(plan, data, "fail", **options)
+
+
+@pytest.mark.parametrize("options", WAYS, ids=lambda options: "-".join(map(str, options.values())))
 def test_late_rows_that_are_looked_up_and_rejected(options: dict[str, Any]) -> None:
     result, late = LEFT.window(TEN, by="k").agg(n=ps.count()).split_late()
     late = late.lookup(NAMES, on="k").with_columns(part=PART)

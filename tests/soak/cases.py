@@ -386,7 +386,7 @@ def check(case: Case, taken: Taken, metrics: dict[str, Any], asked: Sequence[Ask
     cut = case.end in ("source fails", "sink fails")
     if error is not None:
         allowed: tuple[type[BaseException], ...] = (PoisonError,) if cut or may_fail else ()
-        allowed += (ps.ComputeError,) if may_fail else ()
+        allowed += (ps.ComputeError, ps.NullTimeError) if may_fail else ()
         allowed += (ps.LaggedError,) if case.on_lag == "fail" else ()
         allowed += (ps.SourceEndedError,) if case.end == "source fails" else ()
         if not isinstance(error, allowed):

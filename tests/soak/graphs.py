@@ -108,8 +108,10 @@ def doubled(value: Value) -> Value:
     return None if value is None else 2 * value + 1
 
 
-MAPS = ("double", "drop", "twice", "poison")
+MAPS = ("double", "drop", "twice", "poison", "timeless")
 """What functions do with the rows of a batch, by number."""
+TIMELESS = 3
+"""Rows of that value lose their time in a function."""
 
 
 def mapping(number: int) -> Callable[[ps.Batch], pa.Table]:
@@ -129,6 +131,11 @@ def mapping(number: int) -> Callable[[ps.Batch], pa.Table]:
             place = back.column_names.index("v")
             doubles = pa.array([doubled(value) for value in values], pa.int64())
             back = back.set_column(place, "v", doubles)
+        if way == "timeless" and "t" in back.column_names:
+            place = back.column_names.index("t")
+            times = [None if value == TIMELESS else at for at, value in zip(back["t"], values, strict=True)]
+            kept = [None if at is None else at.as_py() for at in times]
+            back = back.set_column(place, "t", pa.array(kept, table.schema.field("t").type))
         return back
 
     return function

@@ -15,7 +15,7 @@ from reference.joining import Side, joined
 from reference.plans import Row
 from reference.types import Value
 from reference.windowing import Arrived, Windows, group, still_open
-from soak.graphs import BOUNDS, MAPS, STATS, Graph, Node, doubled, table_of
+from soak.graphs import BOUNDS, MAPS, STATS, TIMELESS, Graph, Node, doubled, table_of
 
 LARGEST = 2**60
 """Values above it stay out, so that no sum overflows."""
@@ -166,6 +166,7 @@ def mapped(node: Node, first: Outcome) -> Outcome:
     way = MAPS[node.number]
     bad = sum(way == "poison" and one.row["v"] == 2 for one in first.items)
     back: list[Arrived] = []
+    timeless = 0
     for one in first.items:
         value = one.row["v"]
         if way == "double":
@@ -174,11 +175,19 @@ def mapped(node: Node, first: Outcome) -> Outcome:
             back.extend([one] if value is None or whole(value) % 2 == 0 else [])
         elif way == "twice":
             back.extend([one, one])
+        elif way == "timeless":
+            if value != TIMELESS or "t" not in one.row:
+                back.append(one)
+            elif first.shape == "bare":
+                back.append(Arrived({**one.row, "t": None}, one.time, one.watermark))
+            else:
+                timeless += 1
         elif value != 2:
             back.append(one)
     made = Outcome(back, first.shape, raw=False, origin=first.origin)
     made.contributed = len(first.items) - bad if first.raw else 0
     made.reject(bad, first.raw)
+    made.reject(timeless, raw=False)
     return made
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from reference.types import Type
 from reference.windowing import Windows
 from soak.feeds import Feed
-from soak.graphs import EXACT_KINDS, KEYS, STATELESS, TIMES, Graph, Node
+from soak.graphs import EXACT_KINDS, KEYS, MAPS, STATELESS, TIMES, Graph, Node
 from soak.oracle import Outcome, interpret, is_small
 
 MOST_ROWS = 250
@@ -86,7 +86,7 @@ def draw_node(
         windows = [n for n, node in enumerate(nodes) if node.op in ("window", "stats", "top_k")]
         return Node(op, (windows[-1] if motif else rng.choice(windows),)) if windows else None
     if op in STATELESS:
-        return Node(op, (first,), number=rng.randrange(4) if op == "map" else rng.randrange(2, 5))
+        return Node(op, (first,), number=rng.randrange(len(MAPS)) if op == "map" else rng.randrange(2, 5))
     if op == "union":
         alike = [n for n in open_ones if same_columns(outcomes, n, first)]
         return Node(op, (first, *(rng.choice(alike) for _ in range(rng.randrange(1, 3)))))

@@ -288,7 +288,10 @@ impl Feed {
 
     /// Ends the input with an error: the query fails with it, once it has taken in what came before.
     pub fn fail(self, error: OutsideError) {
-        *locked(&self.shared.failure) = Some(error);
+        // One that nobody reads any more has nobody to tell; the end is noted before the failure is taken out there.
+        let old = locked(&self.shared.failure).replace(error);
+        let unread = self.shared.gone.load(Ordering::Acquire).then(|| locked(&self.shared.failure).take());
+        drop((old, unread));
     }
 }
 
@@ -394,8 +397,15 @@ impl FeedEnd {
 
 impl Drop for FeedEnd {
     fn drop(&mut self) {
-        self.shared.gone.store(true, Ordering::Relaxed);
-        // The bell leads to the queue of the engine, which a feed must not keep alive.
+        // Release: who finds it set leaves no failure behind that was not taken out here.
+        self.shared.gone.store(true, Ordering::Release);
+        // The bell leads to the queue of the engine, which a feed must not keep alive; nor does it keep what only the
+        // source would have asked for.
         *locked(&self.shared.bell) = None;
+        let mut marking = locked(&self.shared.marking);
+        let (marker, early) = (std::mem::take(&mut marking.marker), std::mem::take(&mut marking.early));
+        drop(marking);
+        let failure = locked(&self.shared.failure).take();
+        drop((marker, early, failure)); // which may run any code
     }
 }

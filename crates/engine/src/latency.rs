@@ -52,14 +52,9 @@ impl Latencies {
         self.count.add(1);
     }
 
-    /// Sum and number of all times so far.
-    pub(crate) fn totals(&self) -> (u64, u64) {
-        (self.sum_ns.get(), self.count.get())
-    }
-
     pub(crate) fn summary(&self) -> Latency {
         let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        let (sum_ns, count) = self.totals();
+        let (sum_ns, count) = (self.sum_ns.get(), self.count.get());
         let at = |quantile: f64| times.value_at_quantile(quantile);
         Latency {
             count,
@@ -77,5 +72,27 @@ impl Latencies {
         self.times.lock().unwrap_or_else(PoisonError::into_inner).reset();
         self.sum_ns.set(0);
         self.count.set(0);
+    }
+}
+
+/// Sum and number of latencies up to the sink: what policies adapt by. How fast results are read is not theirs to change,
+/// so that part is left out here.
+#[derive(Default)]
+pub(crate) struct SinkLatency(Mutex<(u64, u64)>);
+
+impl SinkLatency {
+    fn locked(&self) -> std::sync::MutexGuard<'_, (u64, u64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn record(&self, ns: u64) {
+        let mut totals = self.locked();
+        totals.0 += ns;
+        totals.1 += 1;
+    }
+
+    /// Returns the sum in nanoseconds and the number.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        *self.locked()
     }
 }

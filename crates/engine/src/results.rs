@@ -6,6 +6,8 @@
 //! D2. What waits is charged to the budget until a reader has it. A queue that holds something takes no copies beyond its
 //!     share, nor while the engine has little memory left; one that is empty always takes a batch, so that no reader
 //!     waits for another.
+//! D3. A latency ends when the batches before its mark have been handed over: a reader has taken them, or the function
+//!     that takes them has returned.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,10 +18,21 @@ use penstock_memory::Parcel;
 use penstock_memory::coordinator::ResultAccount;
 use penstock_queue::wake::Wake;
 
+use crate::clock::now_ns;
 use crate::engine::bell::Bell;
+use crate::latency::Latencies;
 
 /// Batches that may wait for a reader.
 const MOST_BATCHES: usize = 16;
+/// Latencies that may wait for a reader: those beyond are left out, so that unread results hold no more and more memory.
+const MOST_TIMED: usize = 4096;
+
+/// A latency that ends when the first `batches` batches have been handed over (D3).
+struct Timed {
+    batches: u64,
+    since_ns: u64,
+    latencies: Arc<Latencies>,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -32,6 +45,10 @@ struct Queue {
     bells: Vec<Arc<Bell>>,
     /// Those who write to the memory that results stand in.
     writers: Vec<Arc<dyn Wake>>,
+    /// Batches taken in, and those of them that were handed over.
+    offered: u64,
+    handed_over: u64,
+    timed: VecDeque<Timed>,
 }
 
 struct Shared {
@@ -89,6 +106,7 @@ impl Results {
             return Some(parcel);
         }
         queue.bytes += bytes;
+        queue.offered += 1;
         queue.parcels.push_back(parcel);
         self.0.changed.notify_all();
         None
@@ -146,8 +164,46 @@ impl Results {
         true
     }
 
-    /// Takes the oldest batch.
+    /// Records the time from `since_ns` until all batches up to now have been handed over (D3), with the `held` ones
+    /// that the sink has yet to offer.
+    pub(crate) fn record_latency(&self, since_ns: u64, held: u64, latencies: &Arc<Latencies>) {
+        let mut queue = self.locked();
+        let batches = queue.offered + held;
+        if queue.handed_over < batches {
+            if queue.timed.len() < MOST_TIMED {
+                queue.timed.push_back(Timed { batches, since_ns, latencies: Arc::clone(latencies) });
+            }
+            return;
+        }
+        drop(queue);
+        latencies.record(now_ns().saturating_sub(since_ns));
+    }
+
+    /// Takes the oldest batch, which is handed over with that.
     pub fn take(&self) -> Next {
+        let next = self.take_for_function();
+        if matches!(next, Next::Batch(_)) {
+            self.note_handed_over();
+        }
+        next
+    }
+
+    /// Notes that a function has returned from the batch of [`Results::take_for_function`].
+    pub fn note_handed_over(&self) {
+        let mut queue = self.locked();
+        queue.handed_over += 1;
+        let handed_over = queue.handed_over;
+        let count = queue.timed.iter().take_while(|timed| timed.batches <= handed_over).count();
+        let over: Vec<Timed> = queue.timed.drain(..count).collect();
+        drop(queue);
+        let now_ns = now_ns();
+        for timed in over {
+            timed.latencies.record(now_ns.saturating_sub(timed.since_ns));
+        }
+    }
+
+    /// Takes the oldest batch for a function, which is done with it at [`Results::note_handed_over`].
+    pub fn take_for_function(&self) -> Next {
         let mut queue = self.locked();
         match queue.parcels.pop_front() {
             Some(parcel) => {

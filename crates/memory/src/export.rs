@@ -342,6 +342,11 @@ impl Exporter {
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
     }
 
+    /// Whether rows were taken that no batch has been made of yet.
+    pub fn holds_rows(&self) -> bool {
+        self.rows > 0
+    }
+
     /// The batches that are full, to wait until they are read.
     pub fn take_parcels(&mut self) -> Vec<Parcel> {
         std::mem::take(&mut self.finished)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow_schema::SchemaRef;
 use penstock_border::guarded;
 use penstock_engine::options::choose;
-use penstock_engine::plan::Function;
+use penstock_engine::plan::{Function, Outputs as Plans, Watermarks};
 use penstock_engine::{
     Engine as Inner, FEED_BATCHES, Feed, Input, OnError, OnLag, Query as Running, QueryOptions, Results,
     ShareOptions, Sink, feed,
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{invalid, plan_error, start_error, thread_error, waits_for_itself};
-use crate::function::PyFunction;
+use crate::function::{PyFunction, PyWatermarks};
 use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
@@ -26,6 +26,7 @@ use crate::query::{Destination, Query};
 use crate::replay::Replay;
 use crate::shared::SharedSource;
 use crate::sink::Callback;
+use crate::slot::Slot;
 use crate::source::{Pulled, open_all, pull};
 use crate::wait::wait;
 use crate::{metrics, release, threads};
@@ -218,6 +219,7 @@ impl Engine {
             strategy: read_strategy(py, strategy)?,
             part: None,
             functions: &[],
+            watermarks: &[],
         };
         let read: Vec<(Sink, Destination)> =
             sinks.iter().map(|sink| read_sink(py, sink.as_ref())).collect::<PyResult<_>>()?;
@@ -241,8 +243,8 @@ impl Engine {
         }
         let has_late = outputs.get().has_late()?;
         let outputs = &outputs.get().inner;
-        let (called, functions) = functions_of(py, outputs);
-        let options = QueryOptions { functions: &called, ..options };
+        let own = Own::of(py, outputs);
+        let options = QueryOptions { functions: &own.functions, watermarks: &own.watermarks, ..options };
         let submitted = py.detach(|| engine.submit_all(outputs, inputs, into, options));
         let query = submitted.map_err(|error| start_error(py, error))?;
         for (output, sink) in sinks.iter().enumerate() {
@@ -252,7 +254,8 @@ impl Engine {
             }
         }
         let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
-        let query = Py::new(py, Query::new(query, shared, destinations, letters, functions, has_late))?;
+        let referred = own.referred(&origins);
+        let query = Py::new(py, Query::new(query, shared, destinations, letters, referred, has_late))?;
         for origin in origins {
             connect(py, origin, Taker::Query(query.clone_ref(py)))?;
         }
@@ -270,17 +273,20 @@ impl Engine {
         on_error: &Bound<'_, PyAny>,
     ) -> PyResult<Py<SharedSource>> {
         let engine = self.get(py)?;
-        let options = ShareOptions { name, held: hold, on_error: read_on_error(py, on_error)? };
+        let on_failure = read_on_error(py, on_error)?;
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let plan = &plan.get().inner;
-        let schema = || penstock_engine::plan::Outputs::from(plan).stream_schema(plan.streams().first()?);
+        let schema = || Plans::from(plan).stream_schema(plan.streams().first()?);
         expect(py, &[(String::new(), data.clone())], |_| schema())?;
         let (input, origin) = self.open(data, "wait")?;
+        let own = Own::of(py, &Plans::from(plan));
+        let options = ShareOptions { name, held: hold, on_error: on_failure, watermarks: &own.watermarks };
         let shared = py.detach(|| engine.share(plan, input, options));
         let source = shared.map_err(|error| start_error(py, error))?;
         let (letters, query) = (source.letters().cloned(), source.as_query());
         let letters = letters.map(|letters| call_back(py, on_error, &query, &letters)).transpose()?;
-        let source = Py::new(py, SharedSource::new(source, self.number, letters))?;
+        let referred = own.referred(std::slice::from_ref(&origin));
+        let source = Py::new(py, SharedSource::new(source, self.number, letters, referred))?;
         connect(py, origin, Taker::Source(source.clone_ref(py)))?;
         Ok(source)
     }
@@ -328,14 +334,39 @@ pub fn leave(py: Python<'_>) {
     });
 }
 
-/// The functions of plans with those that one query calls in their place, and these alone (see [`crate::slot`]).
-fn functions_of(
-    py: Python<'_>,
-    outputs: &penstock_engine::plan::Outputs,
-) -> (Vec<(Function, Function)>, Vec<Arc<PyFunction>>) {
-    let own = |written: Function| Some((PyFunction::for_query(py, &written)?, written));
-    let made: Vec<_> = outputs.functions().into_iter().filter_map(own).collect();
-    let called =
-        made.iter().map(|(own, written)| (written.clone(), Function(Arc::clone(own) as _))).collect();
-    (called, made.into_iter().map(|(own, _)| own).collect())
+/// The functions of plans, each with the copy that one query or shared source calls in its place, and shows to the
+/// collector (see [`crate::slot`]).
+#[derive(Default)]
+struct Own {
+    functions: Vec<(Function, Function)>,
+    watermarks: Vec<(Watermarks, Watermarks)>,
+    slots: Vec<Arc<Slot>>,
+}
+
+impl Own {
+    fn of(py: Python<'_>, plans: &Plans) -> Self {
+        let mut own = Self::default();
+        for written in plans.functions() {
+            if let Some((called, slot)) = PyFunction::for_query(py, &written) {
+                own.functions.push((written, called));
+                own.slots.push(slot);
+            }
+        }
+        for written in plans.watermark_functions() {
+            if let Some((called, slot)) = PyWatermarks::for_query(py, &written) {
+                own.watermarks.push((written, called));
+                own.slots.push(slot);
+            }
+        }
+        own
+    }
+
+    /// Everything of Python's that the engine may refer to: functions, and iterators that are read.
+    fn referred(self, origins: &[Origin<'_>]) -> Vec<Arc<Slot>> {
+        let read = origins.iter().filter_map(|origin| match origin {
+            Origin::Pull(Pulled::Items(items), _) => Some(Arc::clone(items)),
+            _ => None,
+        });
+        self.slots.into_iter().chain(read).collect()
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
 use penstock_engine::OutsideError;
@@ -19,26 +20,23 @@ use crate::slot::Slot;
 pub(crate) struct PyFunction {
     name: String,
     declares_all: bool,
-    function: Slot,
+    function: Arc<Slot>,
 }
 
 impl PyFunction {
     /// The function, under the name that people know it by.
     pub(crate) fn wrap(name: String, function: &Bound<'_, PyAny>) -> Inner {
         let declares_all = function.getattr("declares_all").is_ok_and(|all| all.is_truthy().unwrap_or(false));
-        Inner(Arc::new(Self { name, declares_all, function: Slot::new(function.clone().unbind()) }))
+        Inner(Arc::new(Self { name, declares_all, function: Slot::shared(function) }))
     }
 
     /// The same function for one query, which shows it to the collector. The plan keeps its own.
-    pub(crate) fn for_query(py: Python<'_>, function: &Inner) -> Option<Arc<Self>> {
+    pub(crate) fn for_query(py: Python<'_>, function: &Inner) -> Option<(Inner, Arc<Slot>)> {
         let function = function.0.as_any().downcast_ref::<Self>()?;
         let (name, declares_all) = (function.name.clone(), function.declares_all);
-        Some(Arc::new(Self { name, declares_all, function: Slot::new(function.function.get(py)?.unbind()) }))
-    }
-
-    /// The object that it calls.
-    pub(crate) fn slot(&self) -> &Slot {
-        &self.function
+        let slot = Slot::shared(&function.function.get(py)?);
+        let own = Self { name, declares_all, function: Arc::clone(&slot) };
+        Some((Inner(Arc::new(own)), slot))
     }
 
     /// The Python object behind a function of a plan.
@@ -48,16 +46,30 @@ impl PyFunction {
     }
 }
 
-/// A Python function that says how far event time has come, as a plan holds it.
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
+
+/// A Python function that says how far event time has come, as a plan holds it, or a query that calls it.
 pub(crate) struct PyWatermarks {
     name: String,
-    function: Py<PyAny>,
+    identity: u64,
+    function: Arc<Slot>,
 }
 
 impl PyWatermarks {
     /// The function, under the name that people know it by.
     pub(crate) fn wrap(name: String, function: &Bound<'_, PyAny>) -> Watermarks {
-        Watermarks::Function(Arc::new(Self { name, function: function.clone().unbind() }))
+        let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed);
+        Watermarks::Function(Arc::new(Self { name, identity, function: Slot::shared(function) }))
+    }
+
+    /// The same function for one query or shared source, which shows it to the collector. The plan keeps its own.
+    pub(crate) fn for_query(py: Python<'_>, watermarks: &Watermarks) -> Option<(Watermarks, Arc<Slot>)> {
+        let Watermarks::Function(function) = watermarks else { return None };
+        let function = function.as_any().downcast_ref::<Self>()?;
+        let slot = Slot::shared(&function.function.get(py)?);
+        let own =
+            Self { name: function.name.clone(), identity: function.identity, function: Arc::clone(&slot) };
+        Some((Watermarks::Function(Arc::new(own)), slot))
     }
 }
 
@@ -69,12 +81,17 @@ impl WatermarkFunction for PyWatermarks {
     fn call(&self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError> {
         let called = Python::try_attach(|py| {
             let call = || {
+                let function = self.function.get(py).ok_or_else(|| function_gone(py))?;
                 let batch = Bound::new(py, Batch::new(batch.clone()))?;
-                foreign::call_with(self.function.bind(py), &batch)?.extract::<Option<i64>>()
+                foreign::call_with(&function, &batch)?.extract::<Option<i64>>()
             };
             call().map_err(|error| Box::new(Raised::new(py, error)) as OutsideError)
         });
         called.unwrap_or_else(|| Err("the interpreter has ended".into()))
+    }
+
+    fn identity(&self) -> u64 {
+        self.identity
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -21,7 +21,6 @@ use crate::batch::Batch;
 use crate::errors::{
     consumed, error_text, in_words, invalid, let_go, run_error, start_error, waits_for_itself,
 };
-use crate::function::PyFunction;
 use crate::metrics;
 use crate::output::{Output, stream_capsule};
 use crate::process::Here;
@@ -29,6 +28,7 @@ use crate::raised::Raised;
 use crate::schema::Schema;
 use crate::shared::SharedSource;
 use crate::sink::Callback;
+use crate::slot::Slot;
 use crate::wait::{timeout, wait};
 
 /// How long a source that has ended is waited for, to know why.
@@ -51,8 +51,8 @@ struct Inner {
     destinations: Vec<Destination>,
     /// The function that takes rows that operators had no answer for.
     letters: Option<Arc<Callback>>,
-    /// The functions that it calls with batches.
-    functions: Vec<Arc<PyFunction>>,
+    /// The functions that it calls, and the iterators that it reads.
+    referred: Vec<Arc<Slot>>,
     outputs: PyOnceLock<Vec<Py<Output>>>,
     /// The exception that was made of its error, for as long as somebody has it: whoever asks meanwhile gets the same
     /// one, and with it go the frames that it has passed.
@@ -215,12 +215,12 @@ impl Query {
         sources: Vec<Py<SharedSource>>,
         destinations: Vec<Destination>,
         letters: Option<Arc<Callback>>,
-        functions: Vec<Arc<PyFunction>>,
+        referred: Vec<Arc<Slot>>,
         has_late: bool,
     ) -> Self {
         let (outputs, made) = (PyOnceLock::new(), Mutex::new(None));
         let claimed = destinations.iter().map(|_| AtomicBool::new(false)).collect();
-        let inner = Inner { query, sources, destinations, letters, functions, outputs, made };
+        let inner = Inner { query, sources, destinations, letters, referred, outputs, made };
         Self {
             inner: Here::new(inner),
             is_known: AtomicBool::new(false),
@@ -367,7 +367,7 @@ impl Query {
         let Some(inner) = self.inner.here() else { return Ok(()) };
         inner.sources.iter().try_for_each(|source| visit.call(source))?;
         inner.callbacks().try_for_each(|callback| callback.visit(&visit))?;
-        inner.functions.iter().try_for_each(|function| function.slot().visit(&visit))?;
+        inner.referred.iter().try_for_each(|slot| slot.visit(&visit))?;
         inner.raised().iter().try_for_each(|raised| raised.visit(&visit))
     }
 
@@ -375,7 +375,7 @@ impl Query {
         if let Some(inner) = self.inner.here() {
             inner.raised().iter().for_each(Raised::clear);
             inner.callbacks().for_each(|callback| callback.let_go());
-            inner.functions.iter().for_each(|function| function.slot().let_go());
+            inner.referred.iter().for_each(|slot| slot.let_go());
         }
     }
 

@@ -180,6 +180,7 @@ pub(crate) fn run(
         strategy: read_strategy(py, strategy)?,
         part,
         functions: &[],
+        watermarks: &[],
     };
     let started = Instant::now();
     let (mut inputs, mut feeds) = (Vec::new(), Vec::new());

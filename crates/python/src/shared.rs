@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::process::Here;
 use crate::raised::Raised;
 use crate::sink::Callback;
+use crate::slot::Slot;
 use crate::wait::wait;
 
 /// A source that queries share.
@@ -24,11 +25,18 @@ pub struct SharedSource {
     pub(crate) engine: u64,
     /// The function that takes rows that it cannot take.
     letters: Option<Arc<Callback>>,
+    /// The function that says watermarks, and the iterator that it reads.
+    referred: Vec<Arc<Slot>>,
 }
 
 impl SharedSource {
-    pub(crate) fn new(inner: Inner, engine: u64, letters: Option<Arc<Callback>>) -> Self {
-        Self { inner: Here::new(inner), engine, letters }
+    pub(crate) fn new(
+        inner: Inner,
+        engine: u64,
+        letters: Option<Arc<Callback>>,
+        referred: Vec<Arc<Slot>>,
+    ) -> Self {
+        Self { inner: Here::new(inner), engine, letters, referred }
     }
 
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&Inner> {
@@ -91,8 +99,10 @@ impl SharedSource {
         }))
     }
 
-    /// Shows the collector what it has failed with.
+    /// Shows the collector what it has failed with, and what of Python's it calls and reads.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.letters.as_ref().map_or(Ok(()), |callback| callback.visit(&visit))?;
+        self.referred.iter().try_for_each(|slot| slot.visit(&visit))?;
         let error = self.inner.here().and_then(Inner::error);
         error.as_deref().and_then(Raised::of).map_or(Ok(()), |raised| raised.visit(&visit))
     }
@@ -102,6 +112,8 @@ impl SharedSource {
         if let Some(raised) = error.as_deref().and_then(Raised::of) {
             raised.clear();
         }
+        self.letters.iter().for_each(|callback| callback.let_go());
+        self.referred.iter().for_each(|slot| slot.let_go());
     }
 
     /// Its error as text, for a table.

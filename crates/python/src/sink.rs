@@ -119,13 +119,13 @@ impl Callback {
             if is_over || self.is_stopping.load(Ordering::Acquire) {
                 return;
             }
-            let batch = match results.take() {
+            let batch = match results.take_for_function() {
                 Next::Batch(batch) => batch,
                 Next::Nothing => continue,
                 Next::Ended => return,
             };
             match self.call(batch) {
-                Called::Well => {}
+                Called::Well => results.note_handed_over(),
                 Called::Raised(raised) => return self.fail(query, raised),
                 Called::Gone => return query.stop(),
             }

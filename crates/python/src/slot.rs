@@ -1,13 +1,14 @@
 //! Objects of users that running queries hold, in sight of the collector.
 //!
-//! A function that a query calls may refer to the engine that runs the query, whose threads would then run for ever. So
-//! the query that a user holds shows each function to the collector, and empties its slot when the collector says so.
+//! A function that a query calls, or an iterator that it reads, may refer to the engine that runs the query, whose threads
+//! would then run for ever. So the query or shared source that a user holds shows each of them to the collector, and
+//! empties its slot when the collector says so.
 //!
 //! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references.
 //! SLOT-2. Threads of the engine take a reference out only while they call the object.
 //! SLOT-3. The slot is locked only by threads that have the interpreter, and no code of Python runs meanwhile.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
@@ -18,6 +19,11 @@ pub(crate) struct Slot(Mutex<Option<Py<PyAny>>>);
 impl Slot {
     pub(crate) fn new(object: Py<PyAny>) -> Self {
         Self(Mutex::new(Some(object)))
+    }
+
+    /// A slot that the engine shares with the object that shows it.
+    pub(crate) fn shared(object: &Bound<'_, PyAny>) -> Arc<Self> {
+        Arc::new(Self::new(object.clone().unbind()))
     }
 
     fn locked(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {

@@ -3,6 +3,7 @@
 //! An iterable may have two methods besides. `ready(seconds)` waits for the next item, so that whoever reads it is not
 //! stuck in it when the query has ended; `close()` says that nobody reads on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
@@ -13,6 +14,7 @@ use pyo3::types::{PyFloat, PyIterator};
 use crate::arrow::{Data, Reader, open, open_item};
 use crate::border::caught_as_raised;
 use crate::raised::Raised;
+use crate::slot::Slot;
 use crate::{foreign, threads};
 
 /// How long a push waits before it looks around. The end of the query wakes it anyway.
@@ -21,14 +23,14 @@ const SLICE: Duration = Duration::from_millis(250);
 /// Data that is pulled.
 pub(crate) enum Pulled {
     Data(Data),
-    Items(Py<PyIterator>),
+    Items(Arc<Slot>),
 }
 
 /// Opens Arrow data, or an iterable of it. Nothing of an iterable is read yet.
 pub(crate) fn open_all(data: &Bound<'_, PyAny>) -> PyResult<Pulled> {
     match open(data)? {
         Some(data) => Ok(Pulled::Data(data)),
-        None => Ok(Pulled::Items(data.try_iter()?.unbind())),
+        None => Ok(Pulled::Items(Slot::shared(&data.try_iter()?.into_any()))),
     }
 }
 
@@ -93,12 +95,20 @@ pub(crate) fn close(items: &Bound<'_, PyIterator>) {
     }
 }
 
-fn give_each(py: Python<'_>, feed: &mut Feed, items: &Bound<'_, PyIterator>) -> Result<(), OutsideError> {
+/// The next item of an iterator; `None` when there is none, none is wanted, or the collector has taken the iterator.
+fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<Data>> {
+    let Some(items) = items.get(py) else { return Ok(None) };
+    let items = items.cast_into::<PyIterator>()?;
+    if !await_item(&items, SLICE, || Ok(feed.is_ended()))? {
+        return Ok(None);
+    }
+    foreign::next(&items).transpose()?.map(|item| open_item(&item)).transpose()
+}
+
+fn give_each(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), OutsideError> {
     let raised = |error| Box::new(Raised::new(py, error)) as OutsideError;
-    while await_item(items, SLICE, || Ok(feed.is_ended())).map_err(raised)?
-        && let Some(item) = foreign::next(items)
-    {
-        let data = item.and_then(|item| open_item(&item)).map_err(raised)?;
+    // Between two items this thread has no reference to the iterator (SLOT-2).
+    while let Some(data) = next_item(py, feed, items).map_err(raised)? {
         if py.detach(|| give_data(feed, data))? == Fed::Ended {
             break;
         }
@@ -106,10 +116,12 @@ fn give_each(py: Python<'_>, feed: &mut Feed, items: &Bound<'_, PyIterator>) -> 
     Ok(())
 }
 
-fn give_items(py: Python<'_>, feed: &mut Feed, items: Py<PyIterator>) -> Result<(), OutsideError> {
-    let items = items.into_bound(py);
-    let given = give_each(py, feed, &items);
-    close(&items);
+fn give_items(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), OutsideError> {
+    let given = give_each(py, feed, items);
+    if let Some(Ok(items)) = items.get(py).map(|items| items.cast_into::<PyIterator>()) {
+        close(&items);
+    }
+    items.let_go();
     given
 }
 
@@ -120,7 +132,7 @@ pub(crate) fn pull(data: Pulled, mut feed: Feed) -> std::io::Result<()> {
             Pulled::Data(data) => give_data(&mut feed, data).map(|_| ()),
             // Without an interpreter there is nothing to read, and nobody to read it for.
             Pulled::Items(items) => {
-                Python::try_attach(|py| give_items(py, &mut feed, items)).unwrap_or(Ok(()))
+                Python::try_attach(|py| give_items(py, &mut feed, &items)).unwrap_or(Ok(()))
             }
         };
         // A feed that is only dropped has come to its end: a panic must not look like that.

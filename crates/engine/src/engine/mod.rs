@@ -89,6 +89,8 @@ pub struct QueryOptions<'a> {
     pub part: Option<&'a Part>,
     /// Functions of the plan, each with the one that the query calls in its place.
     pub functions: &'a [(Function, Function)],
+    /// The same of functions that say watermarks.
+    pub watermarks: &'a [(Watermarks, Watermarks)],
 }
 
 /// How a shared source runs.
@@ -100,6 +102,8 @@ pub struct ShareOptions<'a> {
     pub held: bool,
     /// What becomes of rows that it cannot take.
     pub on_error: OnError,
+    /// Functions of the stream that say watermarks, each with the one that is called in its place.
+    pub watermarks: &'a [(Watermarks, Watermarks)],
 }
 
 /// An engine. Clones speak of the same one; it is stopped when the last of them is dropped.
@@ -184,7 +188,7 @@ impl Engine {
     ) -> Result<Query, StartError> {
         let core = self.0.core();
         self.check(options.name)?;
-        let Opened { origins, lagging, feeds } = self.open(outputs, inputs)?;
+        let Opened { origins, lagging, feeds } = self.open(outputs, inputs, options.watermarks)?;
         let mut threads = self.0.locked(); // N2
         let (id, name) = self.admit(options.name, "query")?;
         let waiting = || Results::new(core.coordinator.result_account());
@@ -228,15 +232,21 @@ impl Engine {
     }
 
     /// Opens the inputs of a query: asks functions about what is there already, and waits for shared sources to let it in.
-    fn open(&self, outputs: &Outputs, inputs: Vec<(String, Input)>) -> Result<Opened, StartError> {
+    fn open(
+        &self,
+        outputs: &Outputs,
+        inputs: Vec<(String, Input)>,
+        watermarks: &[(Watermarks, Watermarks)],
+    ) -> Result<Opened, StartError> {
         let mut opened = Opened::default();
         for (stream, schema, input) in in_order(outputs, inputs)? {
+            let marker = || marker(&stream, watermarks);
             opened.origins.push(match input {
                 Input::Feed(end) => {
                     opened.feeds.push(end.handle());
-                    Origin::Intake(feed_intake(end, &stream)?)
+                    Origin::Intake(feed_intake(end, marker())?)
                 }
-                Input::Replay(replay) => Origin::Intake(replay_intake(replay, &stream)?),
+                Input::Replay(replay) => Origin::Intake(replay_intake(replay, marker())?),
                 Input::Shared(source, on_lag) => {
                     source.stream.check(&stream, &schema)?;
                     let joined = source.join(on_lag);
@@ -259,10 +269,10 @@ impl Engine {
         input: Input,
         options: ShareOptions<'_>,
     ) -> Result<SharedSource, StartError> {
-        let ShareOptions { name, held, on_error } = options;
+        let ShareOptions { name, held, on_error, watermarks } = options;
         let core = self.0.core();
         self.check(name)?;
-        let declared = stream.declaration();
+        let declared = stream.declaration().map(|plan| plan.with_watermarks(watermarks));
         let step = declared.as_ref().and_then(|plan| plan.as_stream().cloned());
         let Some((plan, step)) = declared.zip(step) else {
             let text = "a shared source is one stream; share each of them on its own".to_owned();
@@ -272,9 +282,9 @@ impl Engine {
         let intake = match input {
             Input::Feed(end) => {
                 feeds.push(end.handle());
-                feed_intake(end, &step)?
+                feed_intake(end, marker(&step, &[]))?
             }
-            Input::Replay(replay) => replay_intake(replay, &step)?,
+            Input::Replay(replay) => replay_intake(replay, marker(&step, &[]))?,
             Input::Shared(..) => {
                 let text = "a shared source reads data, not another shared source".to_owned();
                 return Err(StartError::Plan(PlanError::Invalid(text)));
@@ -476,9 +486,13 @@ struct Opened {
     feeds: Vec<FeedHandle>,
 }
 
-fn marker(stream: &StreamStep) -> Option<&Arc<dyn WatermarkFunction>> {
-    match &stream.watermark {
-        Some(Watermarks::Function(function)) => Some(function),
+/// The function that says how far event time has come, if there is one.
+fn marker<'a>(
+    stream: &'a StreamStep,
+    replaced: &'a [(Watermarks, Watermarks)],
+) -> Option<&'a Arc<dyn WatermarkFunction>> {
+    match stream.watermark.as_ref()?.replaced(replaced) {
+        Watermarks::Function(function) => Some(function),
         _ => None,
     }
 }
@@ -487,16 +501,16 @@ fn marker_failed(error: OutsideError) -> StartError {
     StartError::Outside { what: "watermark function", error }
 }
 
-/// A feed as the intake of that stream.
-fn feed_intake(end: FeedEnd, stream: &StreamStep) -> Result<Intake, StartError> {
-    end.set_marker(marker(stream)).map_err(marker_failed)?;
+/// A feed as the intake of a stream.
+fn feed_intake(end: FeedEnd, marker: Option<&Arc<dyn WatermarkFunction>>) -> Result<Intake, StartError> {
+    end.set_marker(marker).map_err(marker_failed)?;
     Ok(Intake::Feed(end))
 }
 
-/// A replay as the intake of that stream.
-fn replay_intake(replay: Replay, stream: &StreamStep) -> Result<Intake, StartError> {
+/// A replay as the intake of a stream.
+fn replay_intake(replay: Replay, marker: Option<&Arc<dyn WatermarkFunction>>) -> Result<Intake, StartError> {
     let mut replaying = Replaying::new(replay);
-    if let Some(function) = marker(stream) {
+    if let Some(function) = marker {
         replaying.mark(function).map_err(marker_failed)?;
     }
     Ok(Intake::Replay(replaying))

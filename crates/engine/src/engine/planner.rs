@@ -98,7 +98,7 @@ impl Planner {
 
     fn fill(&mut self) {
         for (query, view) in self.roster.queries.iter().zip(&mut self.snapshot.queries) {
-            (view.latency_sum_ns, view.latency_count) = query.account.event_latency.totals();
+            (view.latency_sum_ns, view.latency_count) = query.account.sink_latency.totals();
         }
         for (task, view) in self.roster.tasks.iter().zip(&mut self.snapshot.tasks) {
             let row = &task.bell.row;

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
+use arrow_select::filter::filter_record_batch;
 use penstock_memory::{BatchError, Exporter, Physical, Run, SlotId, SourceColumns, Values};
 
 use super::rejects::{Rejects, Sight};
@@ -163,31 +164,68 @@ impl Mapper {
         }
     }
 
-    /// Begins a run of at most `room` rows that have come back.
-    pub(super) fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, RunError> {
-        let Some(batch) = self.back.front() else { return Ok(0) };
-        if self.next == 0 {
-            let opened = out.open(&self.columns, batch).and_then(|()| self.check_columns(batch));
-            opened.map_err(|error| RunError::Batch { number: self.batches, error })?;
-            self.batches += 1;
-        }
+    /// Begins a run of at most `room` rows that have come back. How many rows it is, and how many were rejected because
+    /// they have no time; without `rejects` such a row is an error.
+    pub(super) fn emit(
+        &mut self,
+        out: &mut Run,
+        room: usize,
+        rejects: Option<&mut Rejects>,
+    ) -> Result<(usize, u64), RunError> {
+        let rejected = if self.next == 0 { self.open_next(out, rejects)? } else { 0 };
+        let Some(batch) = self.back.front() else { return Ok((0, rejected)) };
         let rows = room.min(batch.num_rows() - self.next);
         out.begin(&self.columns, self.next, rows);
-        if let Some(time) = self.time {
-            if let Some(null) = out.batch().first_null(time.column, self.next, rows) {
-                let name = self.columns.schema().field(time.column).name().clone();
-                return Err(RunError::NullTime { column: name, row: (self.next + null) as u64 });
-            }
-            if time.slot != time.column {
-                put_time(out, time);
-            }
+        if let Some(time) = self.time
+            && time.slot != time.column
+        {
+            put_time(out, time);
         }
         self.next += rows;
         if self.next == batch.num_rows() {
             self.back.pop_front();
             self.next = 0;
         }
-        Ok(rows)
+        Ok((rows, rejected))
+    }
+
+    /// Opens the next batch that has rows with a time, if there is one. How many rows without one were rejected.
+    fn open_next(&mut self, out: &mut Run, mut rejects: Option<&mut Rejects>) -> Result<u64, RunError> {
+        let mut rejected = 0;
+        while let Some(batch) = self.back.front() {
+            let opened = out.open(&self.columns, batch).and_then(|()| self.check_columns(batch));
+            opened.map_err(|error| RunError::Batch { number: self.batches, error })?;
+            self.batches += 1;
+            let (rows, bad) = (batch.num_rows() as u64, self.reject_null_times(out, rejects.as_deref_mut())?);
+            rejected += bad;
+            if bad < rows {
+                break;
+            }
+        }
+        Ok(rejected)
+    }
+
+    /// Takes rows without a time out of the first batch, which was just opened, and drops the batch if none is left.
+    fn reject_null_times(&mut self, out: &mut Run, rejects: Option<&mut Rejects>) -> Result<u64, RunError> {
+        let (Some(time), Some(batch)) = (self.time, self.back.front()) else { return Ok(0) };
+        let Some(nulls) = out.batch().nulls_of(time.column, 0, batch.num_rows()) else { return Ok(0) };
+        let column = self.columns.schema().field(time.column).name();
+        let Some(rejects) = rejects else {
+            let row = nulls.iter().position(|valid| !valid).unwrap_or(0) as u64;
+            return Err(RunError::NullTime { column: column.clone(), row });
+        };
+        let reason = format!("column \"{column}\" is null: the row has no time");
+        let bad = BooleanArray::new(!nulls.inner(), None);
+        rejects.reject(NAME, &filter_record_batch(batch, &bad)?, &reason)?;
+        let good = filter_record_batch(batch, &BooleanArray::new(nulls.inner().clone(), None))?;
+        out.close();
+        self.back.pop_front();
+        if good.num_rows() > 0 {
+            out.open(&self.columns, &good)
+                .map_err(|error| RunError::Batch { number: self.batches - 1, error })?;
+            self.back.push_front(good);
+        }
+        Ok(nulls.null_count() as u64)
     }
 }
 

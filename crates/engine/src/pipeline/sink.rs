@@ -15,6 +15,7 @@ use super::task::Step;
 use crate::clock::now_ns;
 use crate::engine::bell::Bell;
 use crate::error::RunError;
+use crate::latency::Latencies;
 use crate::query::state::State;
 use crate::results::Results;
 use crate::standing::Part;
@@ -189,8 +190,11 @@ impl Sink {
     fn note(&mut self, signal: Signal, query: &State) -> Result<(), RunError> {
         let account = &query.account;
         match signal {
-            Signal::Marker { sent_ns } => account.event_latency.record(now_ns().saturating_sub(sent_ns)),
-            Signal::Results { due_ns } => account.output_latency.record(now_ns().saturating_sub(due_ns)),
+            Signal::Marker { sent_ns } => {
+                account.sink_latency.record(now_ns().saturating_sub(sent_ns));
+                self.record_latency(sent_ns, &account.event_latency);
+            }
+            Signal::Results { due_ns } => self.record_latency(due_ns, &account.output_latency),
             Signal::Arrival { .. } | Signal::Judge { .. } | Signal::Idle => {}
             Signal::End => {
                 self.ended = true;
@@ -201,6 +205,15 @@ impl Sink {
             }
         }
         Ok(())
+    }
+
+    /// Records the time from `since_ns` until the rows up to here have been handed over.
+    fn record_latency(&self, since_ns: u64, latencies: &Arc<Latencies>) {
+        let held = self.waiting.len() as u64 + u64::from(self.exporter.holds_rows());
+        match &self.taker {
+            Taker::Results(results) => results.record_latency(since_ns, held, latencies),
+            _ => latencies.record(now_ns().saturating_sub(since_ns)),
+        }
     }
 
     /// Hands batches out. Whether none is left.

@@ -302,7 +302,7 @@ impl Keyed {
     }
 
     /// Makes a run of results, and passes it through the operators behind.
-    pub(super) fn emit(&mut self, room: usize, rejects: Option<&mut Rejects>) -> Result<usize, RunError> {
+    pub(super) fn emit(&mut self, room: usize, mut rejects: Option<&mut Rejects>) -> Result<usize, RunError> {
         let started = Instant::now();
         let (out, room) = (&mut self.tail.run, room.min(self.rows_per_run));
         let rows = match &mut self.operator {
@@ -310,7 +310,8 @@ impl Keyed {
                 operator.emit(out, room).map_err(|error| failed(self.name, error))?
             }
             Inside::Map(mapper) => {
-                let rows = mapper.emit(out, room)?;
+                let (rows, rejected) = mapper.emit(out, room, rejects.as_deref_mut())?;
+                self.tail.rejected.add(rejected);
                 if let Some(watermark) = self.judge {
                     out.note_watermark(watermark);
                 }

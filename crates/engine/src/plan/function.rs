@@ -34,6 +34,8 @@ pub trait WatermarkFunction: Send + Sync {
     fn name(&self) -> &str;
     /// Calls it: a time in ticks, or nothing new.
     fn call(&self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError>;
+    /// A number that only copies of the same function share.
+    fn identity(&self) -> u64;
     /// Itself, for whoever knows what it is.
     fn as_any(&self) -> &dyn Any;
 }
@@ -49,13 +51,20 @@ pub enum Watermarks {
     Function(Arc<dyn WatermarkFunction>),
 }
 
+impl Watermarks {
+    /// Returns what is in its place in a list of pairs, or itself.
+    pub(crate) fn replaced<'a>(&'a self, replaced: &'a [(Self, Self)]) -> &'a Self {
+        replaced.iter().find(|(written, _)| written == self).map_or(self, |(_, called)| called)
+    }
+}
+
 impl PartialEq for Watermarks {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Column(one), Self::Column(another)) | (Self::Before(one), Self::Before(another)) => {
                 one == another
             }
-            (Self::Function(one), Self::Function(another)) => Arc::ptr_eq(one, another),
+            (Self::Function(one), Self::Function(another)) => one.identity() == another.identity(),
             _ => false,
         }
     }

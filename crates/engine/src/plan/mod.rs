@@ -241,6 +241,14 @@ impl Plan {
         }
     }
 
+    /// The declaration of a stream with other functions that say watermarks, each in the place of an equal one.
+    pub(crate) fn with_watermarks(&self, replaced: &[(Watermarks, Watermarks)]) -> Self {
+        let Step::Stream(stream) = self.root.step() else { return self.clone() };
+        let watermark = stream.watermark.as_ref().map(|written| written.replaced(replaced).clone());
+        let step = Step::Stream(StreamStep { watermark, ..stream.clone() });
+        Self { root: Node::new(step, Vec::new(), Arc::clone(self.schema()), self.root.time().cloned()) }
+    }
+
     fn check(&self, expr: &Expr) -> Result<Expression, PlanError> {
         check_expr(self.schema(), expr)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use penstock_types::{PlanError, Tick};
 
-use super::{Function, Graph, Plan, Step};
+use super::{Function, Graph, Plan, Step, Watermarks};
 
 /// What the only output is called.
 pub const RESULT: &str = "result";
@@ -61,6 +61,16 @@ impl Outputs {
             _ => None,
         });
         functions.collect()
+    }
+
+    /// The functions that say watermarks of the streams.
+    pub fn watermark_functions(&self) -> Vec<Watermarks> {
+        let graph = self.graph();
+        let functions = graph.nodes().iter().filter_map(|node| match node.step() {
+            Step::Stream(stream) => stream.watermark.clone(),
+            _ => None,
+        });
+        functions.filter(|watermarks| matches!(watermarks, Watermarks::Function(_))).collect()
     }
 
     /// The columns of each output.

@@ -13,7 +13,7 @@ use penstock_scheduler::Profile;
 use penstock_scheduler::profile::{Counter, Reading};
 use penstock_types::Tick;
 
-use crate::latency::Latencies;
+use crate::latency::{Latencies, SinkLatency};
 
 /// Where an operator stands, which says how its rows count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,8 +113,9 @@ pub(crate) struct Account {
     pub(crate) exits: Vec<Exit>,
     /// How often windows were closed by the clock.
     pub(crate) closings: Vec<Arc<Counter>>,
-    pub(crate) event_latency: Latencies,
-    pub(crate) output_latency: Latencies,
+    pub(crate) event_latency: Arc<Latencies>,
+    pub(crate) output_latency: Arc<Latencies>,
+    pub(crate) sink_latency: SinkLatency,
 }
 
 /// Where every row went: `rows_in + copied = contributed + filtered + late + shed + rejected`, once the query has

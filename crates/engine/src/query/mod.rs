@@ -45,9 +45,9 @@ pub struct QueryMetrics {
     pub seconds: f64,
     /// Rows taken in per second, of late.
     pub rows_per_second: f64,
-    /// From the arrival of a row to the sink, by markers that go with the rows.
+    /// From the arrival of a row until its results were handed over, by markers that go with the rows.
     pub event_latency: Latency,
-    /// From the arrival of the watermark that closed a window to its results at the sink.
+    /// From the arrival of the watermark that closed a window until its results were handed over.
     pub output_latency: Latency,
     /// Rows of a replay that are due and not taken yet.
     pub backlog_rows: u64,
