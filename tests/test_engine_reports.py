@@ -355,6 +355,7 @@ def wait_for(engine: ps.Engine, name: str, blocked_by: str) -> None:
         pass
 
 
+@pytest.mark.filterwarnings("ignore:leaving the engine has discarded")
 @pytest.mark.parametrize("mode", ["state", "threads"])
 def test_tables_say_who_holds_a_query_up(mode: ps.options.Mode) -> None:
     many = pa.table({"t": pa.array(range(1 << 20), pa.int64())})
@@ -374,6 +375,7 @@ def test_tables_say_who_holds_a_query_up(mode: ps.options.Mode) -> None:
         assert quick.metrics()["blocked_by"] is None
 
 
+@pytest.mark.filterwarnings("ignore:leaving the engine has discarded")
 @pytest.mark.parametrize("mode", ["state", "threads"])
 def test_tables_name_outputs_functions_and_operators_that_hold_a_query_up(mode: ps.options.Mode) -> None:
     many = pa.table({"t": pa.array(range(1 << 20), pa.int64())})
