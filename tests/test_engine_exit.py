@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -62,21 +65,25 @@ def test_rows_that_were_collected_and_those_that_wait_for_a_function_count() -> 
 
 def test_nothing_is_said_when_nothing_is_lost(engine: ps.Engine) -> None:
     feed = ps.PushSource()
-    with engine:
-        query = engine.submit(NUMBERS, source=feed)
-        assert feed.push(numbers(1))
-        assert next(query.results()).to_pylist() == [{"n": 1}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ps.RowsDiscardedWarning)
+        with engine:
+            query = engine.submit(NUMBERS, source=feed)
+            assert feed.push(numbers(1))
+            assert next(query.results()).to_pylist() == [{"n": 1}]
     assert query.status == "stopped"
 
 
 @pytest.mark.parametrize("on_exit", ["stop", "drain"])
 def test_an_exception_stops_and_is_not_joined_by_a_warning(on_exit: Any) -> None:
     feed = ps.PushSource()
-    with pytest.raises(ZeroDivisionError), ps.Engine(workers=1, on_exit=on_exit) as engine:  # noqa: PT012
-        source = engine.source(NUMBERS, feed, hold=True)
-        query = engine.submit(source.stream, source=source, sink="collect")
-        assert feed.push(numbers(1))
-        raise ZeroDivisionError
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ps.RowsDiscardedWarning)
+        with pytest.raises(ZeroDivisionError), ps.Engine(workers=1, on_exit=on_exit) as engine:  # noqa: PT012
+            source = engine.source(NUMBERS, feed, hold=True)
+            query = engine.submit(source.stream, source=source, sink="collect")
+            assert feed.push(numbers(1))
+            raise ZeroDivisionError
     assert query.status == "stopped"
 
 
@@ -237,6 +244,27 @@ def test_the_time_of_a_function_counts() -> None:
         assert query.metrics()["seconds"] == seconds, "it has ended"
 
 
+def test_the_time_of_a_function_counts_in_results_as_well() -> None:
+    def pause(batch: ps.Batch) -> None:
+        time.sleep(0.3)
+
+    both = ps.outputs(kept=NUMBERS, called=NUMBERS)
+    with ps.Engine(workers=1) as engine:
+        query = engine.submit(both, source=numbers(1), sink={"kept": "collect", "called": pause})
+        result = query.result("kept")
+        assert result.seconds >= 0.3
+        assert result.seconds == query.metrics()["seconds"]
+        inverse = NUMBERS.with_columns(x=1 // ps.col("n"))
+        query = engine.submit(inverse, source=numbers(0), sink="collect", on_error=pause)
+        assert query.result().seconds >= 0.3
+        source = engine.source(TIMED, [numbers(1), pa.table({"m": [1]})], on_error=pause, hold=True)
+        source.start()
+        while source.status == "running":
+            pass
+        assert source.metrics()["seconds"] >= 0.3
+    assert inverse.run(numbers(0), on_error=pause).seconds >= 0.3
+
+
 def test_nothing_waits_for_a_query_that_has_failed() -> None:
     feed = ps.PushSource()
     with ps.Engine(workers=1) as engine:
@@ -266,3 +294,40 @@ def test_nothing_waits_for_a_query_that_has_failed() -> None:
 def test_parts_do_not_go_by_the_clock(plan: ps.Stream) -> None:
     with pytest.raises(ps.PlanError, match="_after="):
         plan.run_part(numbers(1))
+
+
+ENDS = """
+failing = ps.Engine(workers=1)
+failing.submit(STREAM.with_columns(x=1 // ps.col("k")), source=BATCH, sink="discard", name="failing")
+while failing.queries:
+    pass
+feed = ps.PushSource()
+engine = ps.Engine(workers=1)
+query = engine.submit(WINDOWS, source=feed, sink="discard", name="windows")
+assert feed.push(BATCH)
+late = ps.Engine(workers=1)
+times = [pa.record_batch({"t": [t], "k": [0]}) for t in (1, 100_000, 2)]
+late.submit(WINDOWS, source=times, sink="discard", name="late")
+while late.queries:
+    pass
+with ps.Engine(workers=1) as left:  # it has said what there is to say
+    left.submit(STREAM, source=ps.PushSource())
+stuck = ps.Engine(workers=1)
+stuck.submit(STREAM, source=BATCH, sink=lambda batch: time.sleep(3600), name="stuck")
+"""
+
+
+def test_a_script_that_ends_with_engines_at_work_is_told_what_it_loses() -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", children.PRELUDE + ENDS],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    said = child.stderr
+    assert 'QueryFailedWarning: the query "failing" failed, and nobody had looked: ComputeError' in said
+    assert "RowsDiscardedWarning: leaving the engine has discarded 1,000 rows" in said
+    assert 'LateRowsWarning: query "late": 1 row came after its window had closed' in said
+    assert said.count("Warning:") == 3
+    assert "Traceback" not in said

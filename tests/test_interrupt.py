@@ -236,3 +236,39 @@ def test_a_source_in_the_same_process_can_wait_for_another_thread() -> None:
     stream = ps.stream({"t": "int64", "k": "int64"})
     assert len(stream.run(waiting())) == 2
     helper.join(HANG_SECONDS)
+
+
+DRAINED = """
+before = threads()
+feed, seen, refused, calls = ps.PushSource(capacity=100), None, False, []
+
+def sink(batch):
+    calls.append(batch)
+    ready()
+    time.sleep(0.5)
+
+try:
+    with ps.Engine(workers=1, on_exit="drain") as engine:
+        query = engine.submit(KEPT, source=feed, sink=sink)
+        for _ in range(100):
+            feed.push(BATCH)
+except BaseException as error:
+    seen = type(error).__name__
+try:
+    engine.submit(KEPT, source=[])
+except ps.EngineStoppedError:
+    refused = True
+limit = time.monotonic() + 5
+while threads() > before and time.monotonic() < limit:
+    time.sleep(0.01)
+print(json.dumps(dict(seen=seen, calls=len(calls), refused=refused, left=threads() - before)), flush=True)
+"""
+
+
+def test_ctrl_c_while_an_engine_is_drained_stops_it() -> None:
+    child = start(DRAINED)
+    time.sleep(0.7)  # until the block is left
+    child.send_signal(signal.SIGINT)
+    said = json.loads(finish(child).splitlines()[-1])
+    assert said.pop("calls") < 10
+    assert said == {"seen": "KeyboardInterrupt", "refused": True, "left": 0}

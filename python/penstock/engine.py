@@ -1,8 +1,8 @@
 """The engine: many queries at a time, on a few threads."""
 
 import atexit
-import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeAlias, final
@@ -12,7 +12,8 @@ from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
 from penstock.durations import Duration, normalise_duration
-from penstock.exceptions import PlanError, QueryFailedWarning, RowsDiscardedWarning
+from penstock.exceptions import PlanError
+from penstock.leaving import Waiting, counted, warn_discarded, warn_failed
 from penstock.options import (
     Chain,
     Memory,
@@ -28,7 +29,7 @@ from penstock.outputs import Outputs
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData
 from penstock.push import PushSource
-from penstock.query import Query
+from penstock.query import Query, Results
 from penstock.rejecting import OnError, read_on_error
 from penstock.replay import Replay
 from penstock.running import by_stream
@@ -72,10 +73,11 @@ class Engine(Frozen):
         chunk_blocks: Blocks per chunk, the piece in which memory is had, from 1 to 65,536.
         clock: A `ManualClock`, for tests. By default it is the time of the system.
         on_exit: What becomes of queries that run when its `with` block is left. "stop" (the default) ends
-            them as `stop` does, and warns with the number of rows that waited and are discarded. "drain" ends
-            their input where it stands, processes what was taken in, and waits for that; results that nobody
-            has read by then can be read afterwards. An exception that leaves the block stops them in either
-            case.
+            them as `stop` does, and warns with the number of rows that are lost: those that waited, and those
+            in open windows. "drain" ends
+            their input where it stands, processes what was taken in, and waits for that: first the queries
+            and shared sources that others read, then those that read them. Results that nobody has read by
+            then can be read afterwards. An exception that leaves the block stops them in either case.
 
     Raises:
         PlanError: An option, or its variable, has a value that it cannot have.
@@ -222,7 +224,7 @@ class Engine(Frozen):
         takers = _takers(outputs.names, sink)
         several = len(outputs.streams) > 1
         sources = [
-            (stream, _open_any(one, f"source[{stream!r}]" if several else "source"))
+            (stream, _open_any(one, f"source[{stream!r}]" if several else "source"), _upstream(one))
             for stream, one in by_stream(outputs.streams, source, "source")
         ]
         spreading = read_spreading(parallelism, strategy)
@@ -239,7 +241,7 @@ class Engine(Frozen):
         """Lets go of what has ended, unless it has news that nobody has heard. Needs the lock."""
         queries, sources = list(self._queries), list(self._sources)
         self._queries[:] = [query for query in queries if query.status == "running" or _has_news(query)]
-        self._sources[:] = [source for source in sources if source.status == "running"]
+        self._sources[:] = [source for source in sources if source.status == "running" or _has_news(source)]
         held = {id(one) for one in (*self._queries, *self._sources)}
         self._ended[:] = [one for one in self._ended if one() is not None]
         self._ended.extend(ref(source) for source in sources if id(source) not in held)
@@ -314,7 +316,7 @@ class Engine(Frozen):
         plan = declared._plan
         if max_ahead is not None:
             plan = plan.with_max_ahead(normalise_duration(max_ahead, "max_ahead"))
-        opened, on_bad = _open(data, "data"), read_on_error(on_error)
+        opened, on_bad = (_open(data, "data"), _upstream(data)), read_on_error(on_error)
         source = SharedSource(self._native.share(plan, opened, name, bool(hold), on_bad))
         with self._lock:
             self._let_go()
@@ -398,7 +400,7 @@ class Engine(Frozen):
         when it gives them the next batch.
 
         Warns:
-            QueryFailedWarning: A query had failed, and nobody had looked.
+            QueryFailedWarning: A query or a shared source had failed, and nobody had looked.
             LateRowsWarning: Rows of a query came too late to count, and nobody has been told.
 
         Example:
@@ -421,23 +423,26 @@ class Engine(Frozen):
         if kind is not None or not self._native.is_here:
             self._stop(warn_above=3)
         elif self._on_exit == "drain":
-            self._native.drain()
-            with self._lock:
-                queries = list(self._queries)
-            for query in queries:
-                query._native.settle()
-            self._stop(warn_above=3)
+            try:
+                self._drain()
+            finally:  # an interrupt ends the wait, and the engine as well
+                self._stop(warn_above=3)
         else:
             waiting = self._waiting()
             self._stop(warn_above=3)
-            if waiting:
-                warnings.warn(_discarded(waiting), RowsDiscardedWarning, stacklevel=2)
+            warn_discarded(waiting, above=2)
 
-    def _waiting(self) -> dict[str, int]:
-        """Rows that wait, for each query and shared source that has some."""
-        rows = dict(self._native.waiting_rows)
-        rows |= {query.name: query._native.waiting_rows for query in self.queries}
-        return {name: waiting for name, waiting in rows.items() if waiting}
+    def _drain(self) -> None:
+        self._native.drain()
+        with self._lock:
+            queries = list(self._queries)
+        for query in queries:
+            query._native.settle()
+
+    def _waiting(self) -> list[Waiting]:
+        """What each query and shared source loses if the engine is stopped now."""
+        queries = [query._native for query in self.queries]
+        return [Waiting(*found) for found in self._native.waiting(queries)]
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an Engine cannot be pickled: its threads live in this process")
@@ -453,7 +458,7 @@ class Engine(Frozen):
     def _summary(self) -> str:
         options, running = self._options, len(self.queries)
         workers = (
-            "a thread for each task" if options.mode == "threads" else _counted(options.workers, "worker")
+            "a thread for each task" if options.mode == "threads" else counted(options.workers, "worker")
         )
         queries = "1 query runs" if running == 1 else f"{running:,} queries run"
         return f"{workers}, policy {options.policy}; {queries}"
@@ -461,27 +466,34 @@ class Engine(Frozen):
     def _stop(self, warn_above: int) -> None:
         self._native.stop()
         with self._lock:
-            ended = list(self._queries)
-            self._queries.clear()
-            sources = list(self._sources)
-            self._sources.clear()
-            self._ended.clear()
+            queries, sources = list(self._queries), list(self._sources)
         for source in sources:
             source._native.finish()
-        for query in ended:
+        for query in queries:
             query._stop(drain=False)  # it has ended; its sink, if that is a function, may not have
-        for query in ended:
-            query._warn_late(above=warn_above)
+        self._tell(warn_above + 1)
+
+    def _tell(self, above: int) -> None:
+        """Warns of what has become of queries and shared sources, where nobody has heard of it."""
+        with self._lock:
+            queries, sources = list(self._queries), list(self._sources)
+        for query in queries:
+            query._warn_late(above=above)
             if query._native.has_failed_unseen:
-                error = query.error
-                what = f'the query "{query.name}" failed, and nobody had looked'
-                warnings.warn(
-                    f"{what}: {type(error).__name__}: {error}", QueryFailedWarning, stacklevel=warn_above
-                )
+                _ = query.error  # now somebody has been told
+                warn_failed("query", query.name, query._native.error_text, above=above)
+        # Behind queries: whoever was told of one knows what became of its source.
+        for source in sources:
+            if source._native.has_failed_unseen:
+                _ = source.error
+                warn_failed("source", source.name, source._native.error_text, above=above)
+        with self._lock:
+            self._let_go()
 
 
-def _has_news(query: Query) -> bool:
-    return query._native.has_failed_unseen or query._native.has_late_unseen
+def _has_news(one: Query | SharedSource) -> bool:
+    late = isinstance(one, Query) and one._native.has_late_unseen
+    return one._native.has_failed_unseen or late
 
 
 class _Call:
@@ -496,23 +508,11 @@ class _Call:
         self._function(Batch(batch))
 
 
-def _discarded(waiting: dict[str, int]) -> str:
-    names = ", ".join(f'"{name}"' for name in sorted(waiting))
-    return (
-        f"leaving the engine has discarded {_counted(sum(waiting.values()), 'row')} of {names}, which still "
-        'ran: wait for its queries inside of the block, or use Engine(on_exit="drain")'
-    )
-
-
 def _check_on_exit(on_exit: object) -> None:
     if not isinstance(on_exit, str):
         raise TypeError(f"on_exit takes a name, not {type(on_exit).__name__} {on_exit!r}")
     if on_exit not in ("drain", "stop"):
         raise PlanError(f'on_exit is "drain" or "stop", not "{on_exit}"')
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _open(data: ArrowData | PushSource | Replay, argument: str) -> object:
@@ -523,6 +523,13 @@ def _open_any(source: object, argument: str) -> object:
     if isinstance(source, SharedSource):
         return source._native
     return _open(source, argument)  # type: ignore[arg-type]  # what it is not is refused there
+
+
+def _upstream(source: object) -> _penstock.Query | None:
+    """The query whose results that is, if it is one: whoever reads it ends behind the last of them."""
+    if isinstance(source, Results):
+        source = source._query
+    return source._native if isinstance(source, Query) else None
 
 
 def _as_outputs(plan: object) -> _penstock.Outputs:
@@ -560,7 +567,14 @@ _engines: WeakSet[Engine] = WeakSet()
 
 @atexit.register
 def _leave() -> None:
+    """Stops the engines that are left when the interpreter ends, and warns as leaving their blocks would."""
     for engine in list(_engines):
-        if engine._native.is_here:
+        if not engine._native.is_here or engine._native.is_stopped:
+            continue
+        with suppress(Exception):  # a warning that is made an error has nobody to be raised to
+            waiting = engine._waiting()
             engine._native.stop()
+            engine._tell(above=1)
+            warn_discarded(waiting, above=1)
+        engine._native.stop()
     _penstock.leave()

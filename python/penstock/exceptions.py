@@ -505,9 +505,10 @@ class EngineError(PenstockError, RuntimeError):
 
 
 class QueryFailedWarning(UserWarning):
-    """A query had failed, and nobody had looked, when its engine was stopped.
+    """A query or a shared source had failed, and nobody had looked, when its engine was stopped.
 
-    Call `Query.wait`, read its results or look at `Query.error` to know.
+    Call `Query.wait`, read its results or look at `Query.error` to know; `SharedSource.error` of a shared
+    source that no query reads. What becomes of one that queries read is the cause of their own error.
 
     Example:
         >>> import warnings
@@ -529,7 +530,11 @@ class RowsDiscardedWarning(UserWarning):
     """The block of an engine was left while queries ran, and rows that waited were discarded.
 
     Wait for the queries inside of the block, or let the engine do that: `Engine(on_exit="drain")`. Rows that
-    waited to be processed count, and results that nobody had taken; not what was in open windows.
+    waited to be processed count, results that a function had not taken, and rows in open windows: each once,
+    or for each window of a join or a top-k that it is in. Of sessions the number is told of those that are
+    open, and not that of their rows. Results that wait for somebody who reads them are not lost.
+
+    The number is exact if the engine has come to rest, and else that of a moment shortly before.
 
     Example:
         >>> import warnings

@@ -24,6 +24,8 @@ _NAMES = [
     "blocked by",
     "error",
 ]
+# Why something has failed is often said at the end.
+_UNCUT = ["error"]
 _WHAT = [
     "",
     "",
@@ -59,7 +61,7 @@ def text_overview(listed: "Sequence[Query | SharedSource]") -> str:
         -------  -----  -------  -------  ------  -------  ----  ----  --------  ----------  -----
         numbers  query  running        0       0              0     0         0
     """
-    return text_table(_NAMES, map(_row, listed))
+    return text_table(_NAMES, map(_row, listed), uncut=_UNCUT)
 
 
 def html_overview(listed: "Sequence[Query | SharedSource]", caption: str) -> str:
@@ -77,7 +79,7 @@ def html_overview(listed: "Sequence[Query | SharedSource]", caption: str) -> str
         >>> html_overview([], "no queries").startswith("<table><caption>no queries</caption>")
         True
     """
-    return html_table(_NAMES, _WHAT, map(_row, listed), caption)
+    return html_table(_NAMES, _WHAT, map(_row, listed), caption, uncut=_UNCUT)
 
 
 def _row(one: "Query | SharedSource") -> list[object]:
@@ -92,7 +94,7 @@ def _row(one: "Query | SharedSource") -> list[object]:
         f"{times['p50_ms']:.3g} ms, {times['p99_ms']:.3g} ms" if times["count"] else "",
         metrics["rows_late"] + metrics["late_results"],
         metrics["rows_shed"],
-        metrics["rows_rejected"],
+        metrics["rows_rejected"] + metrics["rejected_results"],
         metrics["blocked_by"] or "",
         one._native.error_text or "",
     ]

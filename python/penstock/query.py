@@ -317,8 +317,9 @@ class Query(Frozen):
         * `late_by`: How far the latest of the late rows lay behind the watermark, in units of the time
           column, or None.
         * `blocked_by`: What the query waits for, or None: "reader" if nobody takes its results, "sink" if
-          that function is busy, "on_error function", "memory", the name of an operator, or another query
-          that holds up their shared source, such as `query "slow"`.
+          that function is busy, with several outputs `reader of "name"` and `sink of "name"`,
+          "on_error function", "memory", the name of an operator, or another query that holds up their shared
+          source, such as `query "slow"`.
         * `seconds`: How long it has been running, or ran.
         * `rows_per_second`: Rows taken in, of late.
         * `backlog_rows`, `slipped_seconds`: Rows of a replay that are due and not taken yet, and how far it

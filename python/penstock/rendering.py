@@ -1,7 +1,7 @@
 """Rows as a table, for terminals and notebooks, without the help of any other package."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 
 __all__ = ["cell", "html_table", "text_table"]
@@ -9,11 +9,12 @@ __all__ = ["cell", "html_table", "text_table"]
 _WIDEST = 40
 
 
-def cell(value: object) -> str:
+def cell(value: object, widest: int | None = _WIDEST) -> str:
     r"""One value as short text on one line.
 
     Args:
         value: A value of a row.
+        widest: How many characters it may have; None is any number.
 
     Returns:
         Its text. What cannot be printed is escaped, and what is long is cut.
@@ -26,15 +27,16 @@ def cell(value: object) -> str:
     text = "null" if value is None else str(value)
     if not text.isprintable():
         text = repr(text)[1:-1]
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+    return text if widest is None or len(text) <= widest else text[: widest - 3] + "..."
 
 
-def text_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def text_table(names: Sequence[str], rows: Iterable[Sequence[object]], *, uncut: Collection[str] = ()) -> str:
     """A table for a terminal: numbers to the right, everything else to the left.
 
     Args:
         names: The names of the columns.
         rows: The values, row by row.
+        uncut: The columns whose values are shown in full, however long they are.
 
     Returns:
         The lines, without a newline at the end.
@@ -51,7 +53,8 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     columns = []
     for position, name in enumerate(names):
         values = [row[position] for row in kept]
-        texts = [cell(name), *map(cell, values)]
+        widest = None if name in uncut else _WIDEST
+        texts = [cell(name), *(cell(value, widest) for value in values)]
         width = max(map(len, texts))
         numeric = any(map(_is_number, values)) and all(value is None or _is_number(value) for value in values)
         columns.append([text.rjust(width) if numeric else text.ljust(width) for text in texts])
@@ -60,7 +63,12 @@ def text_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def html_table(
-    names: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[object]], caption: str
+    names: Sequence[str],
+    types: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    caption: str,
+    *,
+    uncut: Collection[str] = (),
 ) -> str:
     """A table for a notebook. All text is escaped: rows come from outside.
 
@@ -69,6 +77,7 @@ def html_table(
         types: The types of the columns, shown below the names.
         rows: The values, row by row.
         caption: What to say above the table.
+        uncut: The columns whose values are shown in full, however long they are.
 
     Returns:
         An HTML fragment.
@@ -83,8 +92,12 @@ def html_table(
         f"<th>{html.escape(cell(name))}<br><small>{html.escape(kind)}</small></th>"
         for name, kind in zip(names, types, strict=True)
     )
+    widest = [None if name in uncut else _WIDEST for name in names]
     lines = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell(value))}</td>" for value in row) + "</tr>" for row in rows
+        "<tr>"
+        + "".join(f"<td>{html.escape(cell(*pair))}</td>" for pair in zip(row, widest, strict=True))
+        + "</tr>"
+        for row in rows
     )
     return (
         f"<table><caption>{html.escape(caption)}</caption>"

@@ -138,8 +138,7 @@ def _opened(
 
 
 def _results(outputs: _penstock.Outputs, made: list[_penstock.Output], warn_above: int) -> dict[str, Result]:
-    if made[0].rows_late + made[0].late_results and not outputs.has_late:
-        first = made[0]
-        late = first.rows_late + first.late_results
-        warn_late(late, first.rows_in, first.late_by_text, above=warn_above)
+    if made[0].dropped_late is not None:
+        late, distance = made[0].dropped_late
+        warn_late(late, made[0].rows_in, distance, above=warn_above)
     return {name: Result(output) for name, output in zip(outputs.names, made, strict=True)}

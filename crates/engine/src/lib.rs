@@ -42,7 +42,7 @@ pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions, Strateg
 pub use output::{OperatorReport, Output};
 pub use pipeline::{Deliver, Doorbell, LETTER_COLUMNS, OnError};
 pub use plan::{Aggregate, Plan};
-pub use query::{Query, QueryMetrics, Status};
+pub use query::{Query, QueryMetrics, Status, Waiting};
 pub use replay::Replay;
 pub use results::Results;
 pub use share::{OnLag, SharedSource};

@@ -7,6 +7,7 @@ use penstock_scheduler::profile::Reading;
 use penstock_types::Tick;
 
 use crate::latency::Latency;
+use crate::query::DroppedLate;
 
 /// What one operator did.
 #[derive(Clone, Debug)]
@@ -65,6 +66,8 @@ pub struct Output {
     pub late_by: Option<u64>,
     /// The unit of `late_by`.
     pub tick: Option<Tick>,
+    /// Late rows and results that went nowhere.
+    pub dropped_late: Option<DroppedLate>,
     /// Batches taken in.
     pub batches_in: u64,
     /// What each operator did.

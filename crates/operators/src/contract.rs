@@ -29,6 +29,23 @@ pub struct Late {
     pub by: Option<u64>,
 }
 
+/// What an operator has taken in and not given out: lost if it is dropped now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Rows of windows that have not been given out. One that several of them keep a copy of counts for each.
+    pub rows: u64,
+    /// Sessions that have not been given out. Their rows are not counted: that would cost something for each row.
+    pub sessions: u64,
+}
+
+impl std::ops::Add for Held {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { rows: self.rows + other.rows, sessions: self.sessions + other.sessions }
+    }
+}
+
 /// State in a portable form: named tables. The metadata of each schema names the operator, the version and the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -98,6 +115,10 @@ pub trait Stateful: Any + Send {
 
     /// Heap memory that the state holds. Takes no longer with more keys.
     fn bytes(&self) -> usize;
+
+    /// What it has taken in and not given out. Takes no longer with more keys or windows. State that was restored, or
+    /// cut by key group, counts approximately.
+    fn held(&self) -> Held;
 
     /// The state, in a portable form. Output that has begun to leave is not part of it: the caller takes it first.
     fn snapshot(&self) -> Snapshot;

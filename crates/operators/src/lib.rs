@@ -29,7 +29,7 @@ mod rows;
 pub mod top_k;
 pub mod windows;
 
-pub use contract::{Late, Snapshot, SnapshotError, Stateful};
+pub use contract::{Held, Late, Snapshot, SnapshotError, Stateful};
 pub use filter::Filter;
 pub use grouping::Grouping;
 pub use join::{JoinKind, JoinPort, JoinSpec, WindowJoin};

@@ -10,7 +10,7 @@ use penstock_engine::options::choose;
 use penstock_engine::plan::{Function, Outputs as Plans, Watermarks};
 use penstock_engine::{
     Engine as Inner, FEED_BATCHES, Feed, Input, OnError, OnLag, Query as Running, QueryOptions, Results,
-    ShareOptions, Sink, feed,
+    ShareOptions, Sink, Waiting, feed,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -61,6 +61,9 @@ enum Origin<'py> {
     Other,
 }
 
+/// The source of a stream, by its name, and the query whose results it gives, if it does.
+type Sourced<'py> = (String, Bound<'py, PyAny>, Option<Bound<'py, Query>>);
+
 #[derive(Clone, Copy)]
 enum Named {
     Collected,
@@ -75,7 +78,14 @@ impl Engine {
     }
 
     /// What the engine reads of a source that the user handed in.
-    fn open<'py>(&self, source: &Bound<'py, PyAny>, on_lag: &str) -> PyResult<(Input, Origin<'py>)> {
+    ///
+    /// `upstream` is the query whose results it gives, if it does.
+    fn open<'py>(
+        &self,
+        source: &Bound<'py, PyAny>,
+        upstream: Option<&Query>,
+        on_lag: &str,
+    ) -> PyResult<(Input, Origin<'py>)> {
         let py = source.py();
         let on_lag = choose("on_lag", on_lag, &OnLag::NAMES).map_err(|error| plan_error(py, error))?;
         if let Ok(shared) = source.cast::<SharedSource>() {
@@ -97,18 +107,22 @@ impl Engine {
         }
         let pulled = open_all(source)?;
         let (feed, end) = feed(FEED_BATCHES);
-        Ok((Input::Feed(end), Origin::Pull(pulled, feed)))
+        let input = match upstream.and_then(Query::running) {
+            Some(query) => Input::Chained(end, query.clone()),
+            None => Input::Feed(end),
+        };
+        Ok((input, Origin::Pull(pulled, feed)))
     }
 }
 
 /// Tells those who push what columns their batches must have. If one has pushed others before, nobody is told anything.
 fn expect(
     py: Python<'_>,
-    sources: &[(String, Bound<'_, PyAny>)],
+    sources: &[Sourced<'_>],
     schema: impl Fn(&str) -> Option<SchemaRef>,
 ) -> PyResult<()> {
     let mut told: Vec<&Bound<'_, PushSource>> = Vec::new();
-    for (stream, source) in sources {
+    for (stream, source, _) in sources {
         let (Ok(push), Some(schema)) = (source.cast::<PushSource>(), schema(stream)) else { continue };
         if let Err(error) = push.get().expect(py, Some(&schema)) {
             told.iter().try_for_each(|push| push.get().expect(py, None))?;
@@ -191,6 +205,12 @@ impl Engine {
         self.inner.is_here()
     }
 
+    /// Whether it has been stopped.
+    #[getter]
+    fn is_stopped(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.get(py)?.is_stopped())
+    }
+
     /// Refuses to be used in another process.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.get(py).map(|_| ())
@@ -203,7 +223,7 @@ impl Engine {
         &self,
         py: Python<'_>,
         outputs: &Bound<'_, Outputs>,
-        sources: Vec<(String, Bound<'_, PyAny>)>,
+        sources: Vec<Sourced<'_>>,
         sinks: Vec<Option<Bound<'_, PyAny>>>,
         name: Option<&str>,
         on_lag: &str,
@@ -227,21 +247,20 @@ impl Engine {
         // Before the sources are taken: one that can be read once only is not used up by a name.
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let (mut inputs, mut origins, mut shared) = (Vec::new(), Vec::new(), Vec::new());
-        if on_lag != "wait" && !sources.iter().any(|(_, source)| source.cast::<SharedSource>().is_ok()) {
+        if on_lag != "wait" && !sources.iter().any(|(_, source, _)| source.cast::<SharedSource>().is_ok()) {
             let known = choose("on_lag", on_lag, &OnLag::NAMES).map_err(|error| plan_error(py, error));
             let what = "on_lag= is for queries that read a shared source, as made by engine.source(...)";
             return Err(known.err().unwrap_or_else(|| invalid(py, what)));
         }
         expect(py, &sources, |stream| outputs.get().inner.stream_schema(stream))?;
-        for (stream, source) in &sources {
-            let (input, origin) = self.open(source, on_lag)?;
+        for (stream, source, upstream) in &sources {
+            let (input, origin) = self.open(source, upstream.as_ref().map(Bound::get), on_lag)?;
             if let Ok(source) = source.cast::<SharedSource>() {
                 shared.push(source.clone().unbind());
             }
             inputs.push((stream.clone(), input));
             origins.push(origin);
         }
-        let has_late = outputs.get().has_late()?;
         let outputs = &outputs.get().inner;
         let own = Own::of(py, outputs);
         let options = QueryOptions { functions: &own.functions, watermarks: &own.watermarks, ..options };
@@ -255,19 +274,20 @@ impl Engine {
         }
         let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
         let referred = own.referred(&origins);
-        let query = Py::new(py, Query::new(query, shared, destinations, letters, referred, has_late))?;
+        let query = Py::new(py, Query::new(query, shared, destinations, letters, referred))?;
         for origin in origins {
             connect(py, origin, Taker::Query(query.clone_ref(py)))?;
         }
         Ok(query)
     }
 
+    /// Starts a shared source: of data, and of the query whose results that gives, if it does.
     #[pyo3(signature = (plan, data, name, hold, on_error))]
     fn share(
         &self,
         py: Python<'_>,
         plan: &Bound<'_, Plan>,
-        data: &Bound<'_, PyAny>,
+        data: (Bound<'_, PyAny>, Option<Bound<'_, Query>>),
         name: Option<&str>,
         hold: bool,
         on_error: &Bound<'_, PyAny>,
@@ -277,8 +297,9 @@ impl Engine {
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let plan = &plan.get().inner;
         let schema = || Plans::from(plan).stream_schema(plan.streams().first()?);
-        expect(py, &[(String::new(), data.clone())], |_| schema())?;
-        let (input, origin) = self.open(data, "wait")?;
+        let (data, upstream) = data;
+        expect(py, &[(String::new(), data.clone(), None)], |_| schema())?;
+        let (input, origin) = self.open(&data, upstream.as_ref().map(Bound::get), "wait")?;
         let own = Own::of(py, &Plans::from(plan));
         let options = ShareOptions { name, held: hold, on_error: on_failure, watermarks: &own.watermarks };
         let shared = py.detach(|| engine.share(plan, input, options));
@@ -297,11 +318,17 @@ impl Engine {
         metrics::engine(py, &found)
     }
 
-    /// Rows that wait for each shared source, by its name.
-    #[getter]
-    fn waiting_rows(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
+    /// What is lost if it is stopped now, for each query and shared source, by name: rows, those of them that are in open
+    /// windows, and open sessions. `queries` are those that run.
+    fn waiting(&self, py: Python<'_>, queries: Vec<Py<Query>>) -> PyResult<Vec<(String, u64, u64, u64)>> {
         let engine = self.get(py)?;
-        Ok(py.detach(|| engine.waiting_rows()))
+        let beside = |query: &Running| {
+            let known = queries.iter().map(Py::get).find(|known| known.is(query));
+            known.map_or(0, Query::results_for_functions)
+        };
+        let waiting = py.detach(|| engine.waiting(beside));
+        let row = |(name, found): (String, Waiting)| (name, found.rows, found.in_windows, found.sessions);
+        Ok(waiting.into_iter().map(row).collect())
     }
 
     /// Ends the input of all queries and shared sources, and waits until everything has left them.

@@ -181,9 +181,13 @@ pub(crate) fn function_gone(py: Python<'_>) -> PyErr {
     raise(py, "EngineError", ("the engine was dropped, and with it the functions of its queries",))
 }
 
-/// An exception on one line: its class and what it says.
+/// An exception as text: its class and what it says, and the same of its cause.
 pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> PyResult<String> {
-    Ok(format!("{}: {}", error.get_type(py).name()?, error.value(py)))
+    let text = |error: &PyErr| Ok::<_, PyErr>(format!("{}: {}", error.get_type(py).name()?, error.value(py)));
+    match error.cause(py) {
+        Some(cause) => Ok(format!("{} (because of {})", text(error)?, text(&cause)?)),
+        None => text(error),
+    }
 }
 
 /// A batch that does not have the declared columns.

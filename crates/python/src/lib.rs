@@ -4,7 +4,8 @@
 //! classes of `penstock.exceptions` on the way out. The interpreter is released while Rust works.
 //!
 //! - `arrow`, `release`: data on its way in, and back to whom it belongs
-//! - `engine`, `query`, `shared`, `push`, `replay`: what runs, as Python holds it; `run`: all of it in one call
+//! - `engine`, `query`, `shared`, `push`, `replay`: what runs, as Python holds it; `streamed`: results as an Arrow stream;
+//!   `run`: all of it in one call
 //! - `source`, `sink`, `threads`: the user's own code, on threads of its own; `foreign`: how it is called
 //! - `process`: what a forked child may not touch; `wait`: waiting without the interpreter
 
@@ -37,6 +38,7 @@ mod shared;
 mod sink;
 mod slot;
 mod source;
+mod streamed;
 mod threads;
 mod wait;
 mod workloads;

@@ -112,6 +112,12 @@ impl Output {
         self.inner.late_by_text()
     }
 
+    /// Late rows and results that nobody reads, and the largest distance of one of them as text.
+    #[getter]
+    fn dropped_late(&self) -> Option<(u64, String)> {
+        self.inner.dropped_late.map(|late| (late.rows, late.by_text()))
+    }
+
     #[getter]
     fn rows_shed(&self) -> u64 {
         self.inner.rows_shed

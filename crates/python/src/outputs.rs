@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use penstock_border::guarded;
+use penstock_engine::plan::Outputs as Inner;
 use penstock_engine::plan::stages::{Origin, Spread, Stages};
-use penstock_engine::plan::{Outputs as Inner, Step};
 use penstock_engine::{Part, PartOptions, Standing, StandingError};
 use penstock_types::PlanError;
 use pyo3::prelude::*;
@@ -60,12 +60,6 @@ impl Outputs {
     fn streams(&self) -> Vec<String> {
         let graph = self.inner.graph();
         graph.nodes().iter().filter_map(|node| node.step().stream_name().map(str::to_owned)).collect()
-    }
-
-    /// Whether late rows go somewhere.
-    #[getter]
-    pub(crate) fn has_late(&self) -> bool {
-        self.inner.graph().nodes().iter().any(|node| matches!(node.step(), Step::Late))
     }
 
     #[pyo3(signature = (spreading=(None, None)))]

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
 use penstock_border::guarded;
 use penstock_engine::query::BlockedBy;
 use penstock_engine::results::Next;
@@ -18,9 +17,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::arrow::one_batch;
 use crate::batch::Batch;
-use crate::errors::{
-    consumed, error_text, in_words, invalid, let_go, run_error, start_error, waits_for_itself,
-};
+use crate::errors::{consumed, error_text, invalid, let_go, run_error, start_error, waits_for_itself};
 use crate::metrics;
 use crate::output::{Output, stream_capsule};
 use crate::process::Here;
@@ -29,6 +26,7 @@ use crate::schema::Schema;
 use crate::shared::SharedSource;
 use crate::sink::Callback;
 use crate::slot::Slot;
+use crate::streamed::Streamed;
 use crate::wait::{timeout, wait};
 
 /// How long a source that has ended is waited for, to know why.
@@ -73,7 +71,7 @@ pub struct Query {
     inner: Here<Inner>,
     /// Whether somebody has been told why it failed.
     is_known: AtomicBool,
-    /// Whether somebody has been told of its late rows, or need not be.
+    /// Whether somebody has been told of its late rows.
     is_late_known: AtomicBool,
     /// Whether somebody has asked for all results of each output.
     claimed: Vec<AtomicBool>,
@@ -98,6 +96,12 @@ impl Inner {
             return Status::Failed;
         }
         status
+    }
+
+    /// How long it has been running, or ran, if its tasks did for so many seconds: as long as a function that takes its
+    /// results.
+    fn seconds(&self, of_tasks: f64) -> f64 {
+        self.callbacks().map(|callback| callback.seconds()).fold(of_tasks, f64::max)
     }
 
     /// Whether it has ended before `timeout` was over.
@@ -216,7 +220,6 @@ impl Query {
         destinations: Vec<Destination>,
         letters: Option<Arc<Callback>>,
         referred: Vec<Arc<Slot>>,
-        has_late: bool,
     ) -> Self {
         let (outputs, made) = (PyOnceLock::new(), Mutex::new(None));
         let claimed = destinations.iter().map(|_| AtomicBool::new(false)).collect();
@@ -224,7 +227,7 @@ impl Query {
         Self {
             inner: Here::new(inner),
             is_known: AtomicBool::new(false),
-            is_late_known: AtomicBool::new(has_late),
+            is_late_known: AtomicBool::new(false),
             claimed,
         }
     }
@@ -234,11 +237,33 @@ impl Query {
         self.inner.here().map(|inner| &inner.query)
     }
 
+    /// Whether it is that query.
+    pub(crate) fn is(&self, query: &Running) -> bool {
+        self.running().is_some_and(|own| own.id() == query.id())
+    }
+
+    /// Results that wait for functions of its own: they are lost if it is stopped now, and those for readers are not.
+    pub(crate) fn results_for_functions(&self) -> u64 {
+        let Some(inner) = self.inner.here() else { return 0 };
+        let for_function = |output: usize| match inner.destinations[output] {
+            Destination::Function(_) => inner.query.results_of(output).map_or(0, Results::rows),
+            _ => 0,
+        };
+        (0..inner.destinations.len()).map(for_function).sum()
+    }
+
     /// Its error as one that the user gets to see.
     fn told(&self, py: Python<'_>) -> PyResult<Option<Failure>> {
-        let failure = self.inner.get(py)?.failure(py);
+        let inner = self.inner.get(py)?;
+        let failure = inner.failure(py);
         if failure.is_some() {
             self.is_known.store(true, Ordering::Relaxed);
+            // The error of its source is the cause of its own.
+            if inner.query.error().is_some_and(|error| matches!(*error, RunError::SourceEnded))
+                && let Some(source) = inner.sources.iter().map(Py::get).find(|source| source.has_failed())
+            {
+                source.set_known();
+            }
         }
         Ok(failure)
     }
@@ -288,39 +313,13 @@ impl Query {
     }
 
     /// The next batch for a reader that takes the end for the end of all rows: a query that was stopped has none.
-    fn next_to_the_end(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
+    pub(crate) fn next_to_the_end(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
         let next = self.next_of(py, output)?;
         let inner = self.inner.get(py)?;
         if next.is_none() && inner.status() == Status::Stopped {
             return Err(run_error(py, &RunError::Stopped));
         }
         Ok(next)
-    }
-}
-
-/// The results of an output as an Arrow stream reads them, on any thread.
-struct Streamed {
-    query: Py<Query>,
-    /// Keeps the engine.
-    _owner: Py<PyAny>,
-    output: usize,
-    is_over: bool,
-}
-
-impl Iterator for Streamed {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
-        }
-        // The reader may hold the interpreter, and the query may need it: it is released while this waits.
-        let next = Python::try_attach(|py| {
-            self.query.get().next_to_the_end(py, self.output).map_err(|error| in_words(py, error))
-        });
-        let next = next.unwrap_or_else(|| Err("the interpreter has ended".into()));
-        self.is_over = !matches!(next, Ok(Some(_)));
-        next.map_err(ArrowError::ExternalError).transpose()
     }
 }
 
@@ -399,7 +398,7 @@ impl Query {
         let inner = self.inner.get(py)?;
         Ok(!self.is_late_known.load(Ordering::Relaxed)
             && py.detach(|| matches!(inner.status(), Status::Finished | Status::Stopped))
-            && inner.query.late_rows() > 0)
+            && inner.query.dropped_late().is_some())
     }
 
     /// Late rows, the rows that they are of, and the largest distance as text: once, when it has ended without failing.
@@ -407,9 +406,8 @@ impl Query {
         if !self.has_late_unseen(py)? || self.is_late_known.swap(true, Ordering::Relaxed) {
             return Ok(None);
         }
-        let metrics = self.inner.get(py)?.query.metrics();
-        let late = metrics.rows.late + metrics.rows.late_results;
-        Ok(Some((late, metrics.rows.rows_in, metrics.late_by_text().unwrap_or_default())))
+        let query = &self.inner.get(py)?.query;
+        Ok(query.dropped_late().map(|late| (late.rows, query.metrics().rows.rows_in, late.by_text())))
     }
 
     /// Ends it, and waits for that; a sink that calls this is not waited for, nor is a function of a pipeline of its
@@ -431,20 +429,6 @@ impl Query {
         py.detach(|| inner.query.drain());
         wait(py, None, |timeout| inner.has_ended(timeout))?;
         self.raise_failure(py)
-    }
-
-    /// Rows that are lost if it is stopped now, besides what its operators hold.
-    #[getter]
-    fn waiting_rows(&self, py: Python<'_>) -> PyResult<u64> {
-        let inner = self.inner.get(py)?;
-        let for_function = |output: usize| match inner.destinations[output] {
-            Destination::Function(_) => inner.query.results_of(output).map_or(0, Results::rows),
-            _ => 0,
-        };
-        Ok(py.detach(|| {
-            let results: u64 = (0..inner.destinations.len()).map(for_function).sum();
-            inner.query.waiting_rows() + results + inner.query.letters().map_or(0, Results::rows)
-        }))
     }
 
     /// Waits until it has ended, and says nothing of how.
@@ -476,9 +460,7 @@ impl Query {
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = self.inner.get(py)?;
         let (mut found, blocked_by) = py.detach(|| (inner.query.metrics(), inner.blocked_by()));
-        // It runs for as long as a function that takes its results does.
-        let of_functions = inner.callbacks().map(|callback| callback.seconds());
-        found.seconds = of_functions.fold(found.seconds, f64::max);
+        found.seconds = inner.seconds(found.seconds);
         metrics::query(py, &found, blocked_by)
     }
 
@@ -491,7 +473,7 @@ impl Query {
         self.wait_for_end(py, None)?;
         let outputs = inner.outputs.get_or_try_init(py, || match inner.query.take_output() {
             Some(taken) => {
-                let outputs = Output::all(taken, inner.query.metrics().seconds);
+                let outputs = Output::all(taken, inner.seconds(inner.query.metrics().seconds));
                 outputs.into_iter().map(|output| Py::new(py, output)).collect::<PyResult<Vec<_>>>()
             }
             None => {
@@ -544,7 +526,7 @@ impl Query {
         let inner = slf.get().inner.get(py)?;
         slf.get().claim(py, output)?;
         let (_, schema) = inner.query.outputs().nth(output).expect("an output with results has a schema");
-        let batches = Streamed { query: slf.clone().unbind(), _owner: owner, output, is_over: false };
+        let batches = Streamed::new(slf.clone().unbind(), owner, output);
         stream_capsule(py, schema, batches, requested_schema)
     }
 

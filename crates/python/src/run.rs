@@ -24,6 +24,7 @@ use crate::errors::{input_error, marking_error, run_error, start_error, thread_e
 use crate::options::{Spreading, read_strategy};
 use crate::output::Output;
 use crate::raised::Raised;
+use crate::sink::Callback;
 use crate::source::{await_item, close, open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
 use crate::{foreign, threads};
@@ -153,15 +154,25 @@ fn feed_items(py: Python<'_>, mut feed: Feed, items: &Bound<'_, PyIterator>) -> 
     }
 }
 
-fn answer(py: Python<'_>, query: &Query, started: Instant) -> PyResult<Vec<Output>> {
+/// Waits for the query and for the function that takes its dead letters.
+fn answer(
+    py: Python<'_>,
+    query: &Query,
+    letters: Option<&Callback>,
+    started: Instant,
+) -> PyResult<Vec<Output>> {
     wait(py, None, |timeout| query.wait(timeout))?;
-    match query.take_output() {
-        Some(output) => Ok(Output::all(output, started.elapsed().as_secs_f64())),
-        None => {
-            let error = query.error().expect("a query ends with an answer or an error");
-            Err(run_error(py, &error))
+    let Some(output) = query.take_output() else {
+        let error = query.error().expect("a query ends with an answer or an error");
+        return Err(run_error(py, &error));
+    };
+    if let Some(letters) = letters {
+        wait(py, None, |timeout| letters.wait(timeout))?;
+        if let Some(error) = letters.failure().and_then(|raised| raised.again(py)) {
+            return Err(error);
         }
     }
+    Ok(Output::all(output, started.elapsed().as_secs_f64()))
 }
 
 /// Runs plans over all of `data`, for each stream by name, or over one part of it.
@@ -195,14 +206,7 @@ pub(crate) fn run(
     let answer = submitted.map_err(|error| start_error(py, error)).and_then(|query| {
         let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
         feed_each(py, feeds)?;
-        let answer = answer(py, &query, started)?;
-        if let Some(letters) = letters {
-            wait(py, None, |timeout| letters.wait(timeout))?;
-            if let Some(error) = letters.failure().and_then(|raised| raised.again(py)) {
-                return Err(error);
-            }
-        }
-        Ok(answer)
+        answer(py, &query, letters.as_deref(), started)
     });
     py.detach(|| drop(engine)); // ends what is left, and waits for the threads
     answer

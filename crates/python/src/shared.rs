@@ -1,6 +1,7 @@
 //! Sources that several queries read.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use penstock_border::guarded;
 use penstock_engine::{RunError, SharedSource as Inner, Status};
@@ -27,6 +28,8 @@ pub struct SharedSource {
     letters: Option<Arc<Callback>>,
     /// The function that says watermarks, and the iterator that it reads.
     referred: Vec<Arc<Slot>>,
+    /// Whether somebody has been told why it failed.
+    is_known: AtomicBool,
 }
 
 impl SharedSource {
@@ -36,7 +39,7 @@ impl SharedSource {
         letters: Option<Arc<Callback>>,
         referred: Vec<Arc<Slot>>,
     ) -> Self {
-        Self { inner: Here::new(inner), engine, letters, referred }
+        Self { inner: Here::new(inner), engine, letters, referred, is_known: AtomicBool::new(false) }
     }
 
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&Inner> {
@@ -59,8 +62,27 @@ impl SharedSource {
 
     /// Why it has failed, for somebody who has another error because of that.
     pub(crate) fn cause(&self, py: Python<'_>) -> Option<PyErr> {
-        let error = self.inner.here()?.error().filter(|error| !matches!(**error, RunError::Stopped))?;
-        Some(run_error(py, &error))
+        let raised = match self.inner.here()?.error() {
+            Some(error) if matches!(*error, RunError::Stopped) => return None,
+            Some(error) => match Raised::of(&error) {
+                Some(raised) => raised.clone(),
+                None => return Some(run_error(py, &error)),
+            },
+            // Behind its end, the function that takes dead letters may still fail.
+            None => self.letters.as_ref()?.failure()?,
+        };
+        let value = raised.value(py).map(|value| PyErr::from_value(value.into_any()));
+        Some(value.unwrap_or_else(|| let_go(py)))
+    }
+
+    /// Whether it has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.inner.here().is_some_and(|inner| self.status_of(inner) == Status::Failed)
+    }
+
+    /// Notes that somebody has been told why it failed.
+    pub(crate) fn set_known(&self) {
+        self.is_known.store(true, Ordering::Relaxed);
     }
 }
 
@@ -86,17 +108,19 @@ impl SharedSource {
 
     #[getter]
     fn error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let inner = self.get(py)?;
-        if inner.status() != Status::Failed {
+        self.get(py)?;
+        if !self.has_failed() {
             return Ok(None);
         }
-        Ok(inner.error().map(|error| match Raised::of(&error) {
-            Some(raised) => match raised.value(py) {
-                Some(value) => value.into_any().unbind(),
-                None => let_go(py).into_value(py).into_any(),
-            },
-            None => run_error(py, &error).into_value(py).into_any(),
-        }))
+        self.set_known();
+        Ok(self.cause(py).map(|error| error.into_value(py).into_any()))
+    }
+
+    /// Whether it has failed, and nobody has been told why.
+    #[getter]
+    fn has_failed_unseen(&self, py: Python<'_>) -> PyResult<bool> {
+        self.get(py)?;
+        Ok(self.has_failed() && !self.is_known.load(Ordering::Relaxed))
     }
 
     /// Shows the collector what it has failed with, and what of Python's it calls and reads.
@@ -116,14 +140,12 @@ impl SharedSource {
         self.referred.iter().for_each(|slot| slot.let_go());
     }
 
-    /// Its error as text, for a table.
+    /// Its error as text, for a table: nobody has been told for that.
     #[getter]
     fn error_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let inner = self.get(py)?;
-        if inner.status() != Status::Failed {
-            return Ok(None);
-        }
-        inner.error().map(|error| error_text(py, &run_error(py, &error))).transpose()
+        self.get(py)?;
+        let error = if self.has_failed() { self.cause(py) } else { None };
+        error.map(|error| error_text(py, &error)).transpose()
     }
 
     /// Waits until the function that takes dead letters is done, unless that is who asks.
@@ -153,7 +175,10 @@ impl SharedSource {
 
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let inner = self.get(py)?;
-        let (found, blocked_by) = py.detach(|| (inner.metrics(), inner.blocked_by()));
+        let (mut found, blocked_by) = py.detach(|| (inner.metrics(), inner.blocked_by()));
+        if let Some(letters) = &self.letters {
+            found.seconds = found.seconds.max(letters.seconds());
+        }
         metrics::query(py, &found, blocked_by.map(|by| by.to_string()))
     }
 }

@@ -73,8 +73,10 @@ pub struct Did {
     pub blocked_on: Counter,
     /// Whether it has something to do that no other counter tells, such as output of what it has consumed: 1 or 0.
     pub unfinished: Counter,
-    /// Rows that it has read and not handed out, of a sink.
+    /// Rows that it has taken in and not given out: of a sink, or of an operator with state.
     pub held_rows: Counter,
+    /// Sessions that it has not given out.
+    pub held_sessions: Counter,
     /// Whether it is being run: 1 or 0.
     pub running: Counter,
     /// What it has run since the last plan. The epoch thread sets it back: one of the two may be lost.

@@ -122,10 +122,8 @@ impl TaskCell {
     fn note(&self, start_ns: u64, end_ns: u64, ran: Ran) {
         let row = &self.bell.row;
         let did = &row.did;
-        did.runs.add(1);
         did.busy_ns.add(end_ns.saturating_sub(start_ns));
         did.last_run_ns.set(end_ns);
-        did.running.set(0);
         if let Some(body) = &self.body {
             let numbers = body.numbers();
             did.rows_in.set(numbers.rows_in);
@@ -133,7 +131,8 @@ impl TaskCell {
             did.blocked_ns.set(numbers.blocked_ns);
             did.blocked_on.set(numbers.blocked_on as u64);
             did.blocked.set(u64::from(numbers.is_blocked));
-            did.held_rows.set(numbers.held_rows);
+            did.held_rows.set(numbers.held.rows);
+            did.held_sessions.set(numbers.held.sessions);
             did.unfinished.set(u64::from(numbers.is_unfinished));
             if ran == Ran::Ready && row.work() == Work::default() {
                 // Its quantum ended between two steps, and the next one is counted nowhere: a sink that has read the end
@@ -142,6 +141,9 @@ impl TaskCell {
                 did.unfinished.set(1);
             }
         }
+        // Last: whoever finds that nothing ran meanwhile has read numbers of one moment.
+        did.runs.add(1);
+        did.running.set(0);
     }
 
     /// When it wants to be woken, by the time of the system.

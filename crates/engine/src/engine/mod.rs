@@ -22,7 +22,8 @@ pub(crate) mod workers;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use penstock_memory::{Coordinator, platform};
@@ -31,15 +32,15 @@ use penstock_types::{PlanError, closest};
 
 use crate::clock::now_ns;
 use crate::error::StartError;
-use crate::feed::{FeedEnd, FeedHandle, OutsideError};
+use crate::feed::{FeedEnd, OutsideError};
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode, Strategy};
 use crate::pipeline::{
     Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin, Spreading, Ways,
 };
 use crate::plan::{Function, Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
-use crate::query::Query;
-use crate::query::state::{Kept, Parts, State, TaskFace};
+use crate::query::state::{Inflow, Kept, Parts, State, TaskFace};
+use crate::query::{Query, Waiting};
 use crate::replay::{Replay, Replaying};
 use crate::results::Results;
 use crate::share::{Handle, Lag, OnLag, SharedSource};
@@ -50,12 +51,18 @@ use cell::TaskCell;
 use core::{Core, MOST_TASKS};
 use owner::Owner;
 
+/// How often, and how long each time, whoever counts rows waits for a moment in which none moves.
+const LOOKS: usize = 60;
+const GLANCE: Duration = Duration::from_micros(500);
+
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Where the rows of a query come from.
 pub enum Input {
     /// Somebody pushes them: the other end of a [`crate::feed`].
     Feed(FeedEnd),
+    /// The results of another query: somebody reads them and pushes them, up to their end.
+    Chained(FeedEnd, Query),
     /// They are in memory, and replayed.
     Replay(Replay),
     /// A source that others read as well, and what happens if the query holds it up.
@@ -243,7 +250,11 @@ impl Engine {
             let marker = || marker(&stream, watermarks);
             opened.origins.push(match input {
                 Input::Feed(end) => {
-                    opened.feeds.push(end.handle());
+                    opened.feeds.push(Inflow::outside(&end));
+                    Origin::Intake(feed_intake(end, marker())?)
+                }
+                Input::Chained(end, query) => {
+                    opened.feeds.push(self.inflow(&end, &query));
                     Origin::Intake(feed_intake(end, marker())?)
                 }
                 Input::Replay(replay) => Origin::Intake(replay_intake(replay, marker())?),
@@ -260,6 +271,12 @@ impl Engine {
             });
         }
         Ok(opened)
+    }
+
+    /// What is known of a feed that gets the results of `query`: of this engine, or of another one.
+    fn inflow(&self, end: &FeedEnd, query: &Query) -> Inflow {
+        let is_ours = query.state.engine == self.0.core().number;
+        Inflow { feed: end.handle(), upstream: is_ours.then_some(query.state.id) }
     }
 
     /// Starts a source that several queries read.
@@ -281,7 +298,11 @@ impl Engine {
         let mut feeds = Vec::new();
         let intake = match input {
             Input::Feed(end) => {
-                feeds.push(end.handle());
+                feeds.push(Inflow::outside(&end));
+                feed_intake(end, marker(&step, &[]))?
+            }
+            Input::Chained(end, query) => {
+                feeds.push(self.inflow(&end, &query));
                 feed_intake(end, marker(&step, &[]))?
             }
             Input::Replay(replay) => replay_intake(replay, marker(&step, &[]))?,
@@ -323,6 +344,11 @@ impl Engine {
         }
     }
 
+    /// Whether it has been stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.0.core().stopped.load(Ordering::Acquire)
+    }
+
     /// A number and a name for a query, if the engine takes one.
     fn admit(&self, name: Option<&str>, kind: &str) -> Result<(u64, String), StartError> {
         let id = self.0.core().next_id.fetch_add(1, Ordering::Relaxed);
@@ -336,7 +362,7 @@ impl Engine {
         assembled: Assembled,
         (id, name): (u64, String),
         (outputs, letters): (Vec<Kept>, Option<Results>),
-        (feeds, is_source): (Vec<FeedHandle>, bool),
+        (feeds, is_source): (Vec<Inflow>, bool),
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<Arc<State>, StartError> {
         let core = self.0.core();
@@ -415,11 +441,29 @@ impl Engine {
         roster.queries.iter().filter(|state| !state.is_source).map(query).collect()
     }
 
-    /// Rows that wait for each shared source, by its name.
-    pub fn waiting_rows(&self) -> Vec<(String, u64)> {
+    /// What is lost if the engine is stopped now, for each query and shared source that runs, by name. `beside` says how
+    /// many results of a query wait that are lost as well.
+    ///
+    /// Exact if no task runs for a moment. It is waited for that, but not for long.
+    pub fn waiting(&self, beside: impl Fn(&Query) -> u64) -> Vec<(String, Waiting)> {
         let roster = self.0.core().roster.get();
-        let sources = roster.queries.iter().filter(|state| state.is_source);
-        sources.map(|state| (state.name.clone(), state.waiting_rows())).collect()
+        let runs = || roster.queries.iter().map(|state| state.runs()).collect::<Option<Vec<u64>>>();
+        let of = |state: &Arc<State>| {
+            let mut waiting = state.waiting();
+            waiting.rows += beside(&Query { state: Arc::clone(state) });
+            (state.name.clone(), waiting)
+        };
+        let mut looks = 0;
+        loop {
+            let before = runs();
+            let waiting = roster.queries.iter().map(of).collect();
+            looks += 1;
+            if (before.is_some() && before == runs()) || looks == LOOKS {
+                return waiting;
+            }
+            // By number and not by time: on a busy machine a task may be held up in the middle of a run.
+            thread::sleep(GLANCE);
+        }
     }
 
     /// What it has come to.
@@ -457,16 +501,18 @@ impl Engine {
     /// Ends the input of everything that runs, where it stands; results wait for whoever reads them afterwards. Calls
     /// `wait` with each that is waited for, until that says that there has been enough of it.
     ///
+    /// What is read from a shared source or from another query of this engine has been taken in: whoever reads it ends
+    /// behind the last of those rows, and so is drained after what it reads.
+    ///
     /// # Errors
     /// What `wait` has said.
     pub fn drain<E>(&self, mut wait: impl FnMut(&Query) -> Result<(), E>) -> Result<(), E> {
         let roster = self.0.core().roster.get();
         roster.queries.iter().for_each(|state| state.keep_results());
-        // First the sources: what they have been given belongs to the queries that read them.
-        for is_source in [true, false] {
-            let some = || roster.queries.iter().filter(|state| state.is_source == is_source);
-            some().for_each(|state| state.drain());
-            some().try_for_each(|state| wait(&Query { state: Arc::clone(state) }))?;
+        roster.queries.iter().for_each(|state| state.cut_outside());
+        for round in roster.rounds() {
+            round.iter().for_each(|state| state.end_input());
+            round.iter().try_for_each(|state| wait(&Query { state: Arc::clone(state) }))?;
         }
         Ok(())
     }
@@ -483,7 +529,7 @@ impl Engine {
 struct Opened {
     origins: Vec<Origin>,
     lagging: Vec<Arc<Lag>>,
-    feeds: Vec<FeedHandle>,
+    feeds: Vec<Inflow>,
 }
 
 /// The function that says how far event time has come, if there is one.

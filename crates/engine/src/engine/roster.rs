@@ -82,6 +82,23 @@ impl Roster {
         }
         Self { tasks, queries }
     }
+
+    /// Queries and shared sources in rounds: each stands in a round behind those of everything that it reads, which was
+    /// submitted before it.
+    pub(crate) fn rounds(&self) -> Vec<Vec<Arc<State>>> {
+        let mut rounds: Vec<Vec<Arc<State>>> = Vec::new();
+        let mut places = HashMap::new();
+        for state in &self.queries {
+            let upstream = state.upstream().filter_map(|id| places.get(&id));
+            let place = upstream.max().map_or(0, |place| place + 1);
+            places.insert(state.id, place);
+            if place == rounds.len() {
+                rounds.push(Vec::new());
+            }
+            rounds[place].push(Arc::clone(state));
+        }
+        rounds
+    }
 }
 
 impl RosterCell {

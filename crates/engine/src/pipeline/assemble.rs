@@ -35,7 +35,7 @@ use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::options::{Chaining, RunOptions};
 use crate::plan::{Function, Outputs, Step, StreamStep};
-use crate::query::account::{self, Account, Role, SourceCounts};
+use crate::query::account::{self, Account, LateRows, Role, SourceCounts};
 use crate::query::tables::LiveTable;
 use crate::results::Results;
 use crate::share::Lag;
@@ -491,8 +491,9 @@ impl Assembly<'_> {
             Some(counted) => counted.profiles.push(Arc::clone(&counts.profile)),
             None => self.account.operators.push(named(name, Role::Keyed, &counts.profile)),
         }
-        for ((port, rows), late) in ports.iter().zip(&counts.port_rows).zip(&counts.late) {
-            self.account.count_port(self.strands.strands[*port].is_raw, rows, late);
+        for ((port, rows), count) in ports.iter().zip(&counts.port_rows).zip(&counts.late) {
+            let (is_raw, is_read) = (self.strands.strands[*port].is_raw, late.is_some());
+            self.account.count_port(rows, LateRows { count: Arc::clone(count), is_raw, is_read });
         }
         // Only a function rejects rows itself, and it has one port.
         self.account.count_rejected_outside(self.strands.strands[ports[0]].is_raw, &counts.rejected);

@@ -17,7 +17,7 @@ use super::strands::Strands;
 use super::task::Task;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
-use crate::query::account::LateCount;
+use crate::query::account::{LateCount, LateRows};
 use crate::query::tables::LiveTable;
 
 /// Portions that may wait for a lane, and parts that may wait to be merged.
@@ -94,7 +94,8 @@ impl Assembly<'_> {
             let (profile, entered, late): (Arc<Profile>, _, Arc<LateCount>) = Default::default();
             profiles.push(Arc::clone(&profile));
             self.account.entered.push(Arc::clone(&entered));
-            self.account.late.push((Arc::clone(&late), true));
+            // An operator that late rows leave is not merged.
+            self.account.late.push(LateRows { count: Arc::clone(&late), is_raw: true, is_read: false });
             ways.bell.row.set_pending(Box::new(WayPending::of(&[&ways.items_out])));
             let parts = LaneParts {
                 name: step_name,

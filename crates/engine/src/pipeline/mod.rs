@@ -53,6 +53,8 @@ pub(crate) use step::Step;
 pub(crate) use task::Task;
 pub(crate) use token::Interpreter;
 
+use penstock_operators::Held;
+
 use crate::error::RunError;
 use crate::query::state::State;
 use crate::share::Joins;
@@ -103,8 +105,8 @@ pub(crate) struct Numbers {
     pub(crate) is_blocked: bool,
     pub(crate) blocked_on: BlockedOn,
     pub(crate) is_unfinished: bool,
-    /// Rows that a sink has read and not handed out.
-    pub(crate) held_rows: u64,
+    /// What it has taken in and not given out: rows of a sink, or what an operator with state holds.
+    pub(crate) held: Held,
 }
 
 impl Body {
@@ -130,7 +132,7 @@ impl Body {
                     is_blocked: task.is_blocked(),
                     blocked_on: task.blocked_on(),
                     is_unfinished: task.is_unfinished(),
-                    held_rows: 0,
+                    held: task.held(),
                 }
             }
             Self::Splitter(splitter) => {
@@ -142,7 +144,7 @@ impl Body {
                     is_blocked: splitter.is_blocked(),
                     blocked_on: splitter.blocked_on(),
                     is_unfinished: splitter.is_blocked(),
-                    held_rows: 0,
+                    held: Held::default(),
                 }
             }
             Self::Lane(lane) => {
@@ -154,7 +156,7 @@ impl Body {
                     is_blocked: lane.is_blocked(),
                     blocked_on: lane.blocked_on(),
                     is_unfinished: lane.is_unfinished(),
-                    held_rows: 0,
+                    held: lane.held(),
                 }
             }
             Self::Sink(sink) => Numbers {
@@ -164,7 +166,7 @@ impl Body {
                 is_blocked: sink.is_waiting(),
                 blocked_on: BlockedOn::Room,
                 is_unfinished: sink.is_waiting(),
-                held_rows: sink.held_rows(),
+                held: Held { rows: sink.held_rows(), sessions: 0 },
             },
         }
     }

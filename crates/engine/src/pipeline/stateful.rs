@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use penstock_memory::coordinator::StateAccount;
 use penstock_memory::{ColumnBuf, Run, Signal, SlotId};
-use penstock_operators::Stateful;
+use penstock_operators::{Held, Stateful};
 use penstock_progress::NEVER;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
@@ -293,6 +293,14 @@ impl Keyed {
         match &self.operator {
             Inside::Stateful(operator) => operator.has_output(),
             Inside::Map(mapper) => mapper.has_output(),
+        }
+    }
+
+    /// What it has taken in and not given out.
+    pub(super) fn held(&self) -> Held {
+        match &self.operator {
+            Inside::Stateful(operator) => operator.held(),
+            Inside::Map(_) => Held::default(),
         }
     }
 

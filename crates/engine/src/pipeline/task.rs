@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use penstock_memory::edge::Next;
 use penstock_memory::{EdgeReader, OpenError, Signal};
-use penstock_operators::Stateful;
+use penstock_operators::{Held, Stateful};
 use penstock_progress::{Frontier, NEVER};
 use penstock_queue::wake::Wake;
 
@@ -91,9 +91,9 @@ impl Task {
         for input in 0..self.inputs.len() {
             if let Input::Source(source) = &self.inputs[input].0
                 && source.watermark() > NEVER
-                && let Some(watermark) = self.frontier.advance(input, source.watermark())
             {
-                self.advance(watermark);
+                let watermark = source.watermark();
+                self.advance_input(input, watermark);
             }
         }
     }
@@ -248,6 +248,13 @@ impl Task {
         }
     }
 
+    /// Advances the watermark of one input, and with it that of the task if no other one is behind.
+    fn advance_input(&mut self, input: usize, watermark: i64) {
+        if let Some(watermark) = self.frontier.advance(input, watermark) {
+            self.advance(watermark);
+        }
+    }
+
     /// An input has ended; with the last one the task comes to its end.
     fn end(&mut self, input: usize) {
         if self.pauses {
@@ -291,9 +298,7 @@ impl Task {
             Poll::Rejected => return Ok(Step::Worked(0)),
             Poll::Watermark => {
                 let watermark = source.watermark();
-                if let Some(watermark) = self.frontier.advance(input, watermark) {
-                    self.advance(watermark);
-                }
+                self.advance_input(input, watermark);
                 return Ok(Step::Worked(0));
             }
             Poll::Nothing => return Ok(self.quiet(input, query)),
@@ -323,10 +328,8 @@ impl Task {
         if let Some(arrival) = arrival {
             self.outlet.push(Due::Signal(arrival));
         }
-        if watermark > NEVER
-            && let Some(watermark) = self.frontier.advance(input, watermark)
-        {
-            self.advance(watermark);
+        if watermark > NEVER {
+            self.advance_input(input, watermark);
         }
         if let Some(marker) = marker {
             self.outlet.push(Due::Signal(marker));
@@ -337,18 +340,15 @@ impl Task {
     /// A source has no rows: event time may go on by the clock, or without it.
     fn quiet(&mut self, input: usize, query: &State) -> Step {
         let (Input::Source(source), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
-        let watermark = match source.quiet(&query.clock) {
+        match source.quiet(&query.clock) {
             Quiet::Nothing => return Step::Idle,
             Quiet::Until(until) => return Step::Until(until),
-            Quiet::Watermark(watermark) => self.frontier.advance(input, watermark),
+            Quiet::Watermark(watermark) => self.advance_input(input, watermark),
             Quiet::Rest => {
                 let risen = self.frontier.rest(input);
                 self.rest();
-                risen
+                risen.into_iter().for_each(|watermark| self.advance(watermark));
             }
-        };
-        if let Some(watermark) = watermark {
-            self.advance(watermark);
         }
         Step::Worked(0)
     }
@@ -394,9 +394,7 @@ impl Task {
             }
             Next::Watermark(watermark) => {
                 inlet.reader.pass();
-                if let Some(watermark) = self.frontier.advance(input, watermark) {
-                    self.advance(watermark);
-                }
+                self.advance_input(input, watermark);
             }
             Next::Signal(signal) => {
                 inlet.reader.pass();
@@ -437,9 +435,7 @@ impl Task {
             Part::State { state, watermark, arrived_ns, charged } => {
                 self.arrived_ns = arrived_ns;
                 keyed.merge(state, charged)?;
-                if let Some(watermark) = self.frontier.advance(input, watermark) {
-                    self.advance(watermark);
-                }
+                self.advance_input(input, watermark);
             }
             Part::Signal(Signal::Idle) => {
                 // They are waited for until all have come to the same pause of the source: each closes windows with the
@@ -510,8 +506,8 @@ impl Task {
         if let Some(shared) = &inlet.shared {
             shared.counts.shed.add(rows);
         }
-        if let Some(watermark) = watermark.and_then(|watermark| self.frontier.advance(input, watermark)) {
-            self.advance(watermark);
+        if let Some(watermark) = watermark {
+            self.advance_input(input, watermark);
         }
         match speaks {
             Some(true) => self.frontier.wake(input),
@@ -544,6 +540,11 @@ impl Task {
             || self.outlet.has_due()
             || self.rejects.as_ref().is_some_and(Rejects::is_waiting)
             || self.keyed.as_ref().is_some_and(|keyed| keyed.has_output() || keyed.is_writing_late())
+    }
+
+    /// What its operator has taken in and not given out.
+    pub(crate) fn held(&self) -> Held {
+        self.keyed.as_ref().map_or_else(Held::default, |keyed| keyed.held())
     }
 
     /// Whether it waits for room.

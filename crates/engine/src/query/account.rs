@@ -84,6 +84,33 @@ impl LateCount {
     }
 }
 
+/// The late rows of one port of an operator.
+pub(crate) struct LateRows {
+    pub(crate) count: Arc<LateCount>,
+    /// Whether they were as they came in.
+    pub(crate) is_raw: bool,
+    /// Whether they leave the operator for somebody who reads them.
+    pub(crate) is_read: bool,
+}
+
+/// Late rows that went nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DroppedLate {
+    /// How many, with results that did not come in time for a further window.
+    pub rows: u64,
+    /// The largest distance between one of them and the watermark that it missed.
+    pub by: u64,
+    /// The unit of `by`.
+    pub tick: Option<Tick>,
+}
+
+impl DroppedLate {
+    /// `by` as people write it.
+    pub fn by_text(&self) -> String {
+        self.tick.map_or_else(String::new, |tick| tick.describe(i128::from(self.by)))
+    }
+}
+
 /// A place where rows that came in leave a task.
 pub(crate) struct Exit {
     /// How many have left.
@@ -102,8 +129,8 @@ pub(crate) struct Account {
     pub(crate) sources: Vec<Arc<SourceCounts>>,
     /// Rows that came into operators with state as they came in.
     pub(crate) entered: Vec<Arc<Counter>>,
-    /// Late rows of each port of each operator, and whether they were as they came in.
-    pub(crate) late: Vec<(Arc<LateCount>, bool)>,
+    /// Late rows of each port of each operator.
+    pub(crate) late: Vec<LateRows>,
     /// Rows that operators had no answer for, as they came in.
     pub(crate) rejected: Vec<Arc<Counter>>,
     /// The same of functions from outside.
@@ -150,13 +177,12 @@ impl Account {
         self.operators.iter().filter(move |operator| operator.role == role)
     }
 
-    /// Adds the rows that came to a port of an operator with state, and the late ones among them: rows as they came in
-    /// (`is_raw`), or results.
-    pub(crate) fn count_port(&mut self, is_raw: bool, rows: &Arc<Counter>, late: &Arc<LateCount>) {
-        if is_raw {
+    /// Adds the rows that came to a port of an operator with state, and the late ones among them.
+    pub(crate) fn count_port(&mut self, rows: &Arc<Counter>, late: LateRows) {
+        if late.is_raw {
             self.entered.push(Arc::clone(rows));
         }
-        self.late.push((Arc::clone(late), is_raw));
+        self.late.push(late);
     }
 
     /// Adds the rows that stateless operators of that role rejected.
@@ -176,8 +202,8 @@ impl Account {
         // Downstream first: rows that move on meanwhile are missed here rather than counted twice.
         let rows_out = self.of(Role::Sink).map(|sink| sink.read().rows_in).sum();
         let late = |raw: bool| {
-            let counts = self.late.iter().filter(|(_, is_raw)| *is_raw == raw);
-            counts.map(|(late, _)| late.rows.get()).sum::<u64>()
+            let counts = self.late.iter().filter(|late| late.is_raw == raw);
+            counts.map(|late| late.count.rows.get()).sum::<u64>()
         };
         let (late, late_results) = (late(true), late(false));
         let shed: u64 = self.sources.iter().map(|source| source.shed.get()).sum();
@@ -209,14 +235,17 @@ impl Account {
         }
     }
 
-    /// Rows that came too late, and results that did.
-    pub(crate) fn late_rows(&self) -> u64 {
-        self.late.iter().map(|(late, _)| late.rows.get()).sum()
+    /// Rows and results that came too late for an operator whose late rows nobody reads.
+    pub(crate) fn dropped_late(&self) -> Option<DroppedLate> {
+        let dropped = || self.late.iter().filter(|late| !late.is_read && late.count.rows.get() > 0);
+        let by = dropped().map(|late| late.count.by.get()).max()?;
+        Some(DroppedLate { rows: dropped().map(|late| late.count.rows.get()).sum(), by, tick: self.tick })
     }
 
     /// The largest distance of a late row, once there is one.
     pub(crate) fn late_by(&self) -> Option<u64> {
-        self.late.iter().filter(|(late, _)| late.rows.get() > 0).map(|(late, _)| late.by.get()).max()
+        let counts = self.late.iter().map(|late| &late.count);
+        counts.filter(|late| late.rows.get() > 0).map(|late| late.by.get()).max()
     }
 
     pub(crate) fn batches(&self) -> u64 {

@@ -11,9 +11,9 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-pub use account::Rows;
+pub use account::{DroppedLate, Rows};
 pub use blocked::BlockedBy;
-pub use state::Status;
+pub use state::{Status, Waiting};
 
 use penstock_types::Tick;
 
@@ -65,13 +65,6 @@ pub struct QueryMetrics {
     pub tasks: Vec<TaskMetrics>,
 }
 
-impl QueryMetrics {
-    /// `late_by` as people write it.
-    pub fn late_by_text(&self) -> Option<String> {
-        Some(self.tick?.describe(i128::from(self.late_by?)))
-    }
-}
-
 impl Query {
     /// Its name, unique among the queries that run.
     pub fn name(&self) -> &str {
@@ -106,12 +99,6 @@ impl Query {
     /// Ends its input: what was taken in is processed, windows close, results leave. Does not wait.
     pub fn drain(&self) {
         self.state.drain();
-    }
-
-    /// Rows that wait to be processed, or for its end: they are lost if it is stopped now, besides what its operators
-    /// hold. Results that wait to be read are not.
-    pub fn waiting_rows(&self) -> u64 {
-        self.state.waiting_rows()
     }
 
     /// Waits until it has ended, or `timeout` is over. Whether it has ended.
@@ -160,9 +147,9 @@ impl Query {
         self.state.metrics()
     }
 
-    /// Rows, and results on their way to a further window, that came too late.
-    pub fn late_rows(&self) -> u64 {
-        self.state.account.late_rows()
+    /// Rows, and results on their way to a further window, that came too late and went nowhere.
+    pub fn dropped_late(&self) -> Option<DroppedLate> {
+        self.state.account.dropped_late()
     }
 
     /// Forgets the latencies measured so far, so that a warm-up does not count.

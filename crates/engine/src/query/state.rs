@@ -22,7 +22,7 @@ use crate::clock::{Timepiece, now_ns};
 use crate::engine::bell::Bell;
 use crate::engine::workers;
 use crate::error::RunError;
-use crate::feed::FeedHandle;
+use crate::feed::{FeedEnd, FeedHandle};
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output, Part};
 use crate::pipeline::ShareGauge;
@@ -53,6 +53,17 @@ impl Status {
     }
 }
 
+/// What is lost if a query is stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Rows that wait to be processed, or for the end of the query.
+    pub rows: u64,
+    /// Those of them that are in windows which have not been given out.
+    pub in_windows: u64,
+    /// Sessions that have not been given out.
+    pub sessions: u64,
+}
+
 /// Called when a query has ended, with its number.
 pub(crate) type WhenEnded = Box<dyn FnOnce(u64) + Send>;
 
@@ -74,6 +85,20 @@ pub(crate) struct Kept {
     pub(crate) results: Option<Results>,
 }
 
+/// A feed that a query reads.
+pub(crate) struct Inflow {
+    pub(crate) feed: FeedHandle,
+    /// The query of the same engine whose results come in by it, by its number: the feed ends behind the last of them.
+    pub(crate) upstream: Option<u64>,
+}
+
+impl Inflow {
+    /// A feed that somebody outside of the engine pushes to.
+    pub(crate) fn outside(end: &FeedEnd) -> Self {
+        Self { feed: end.handle(), upstream: None }
+    }
+}
+
 /// What a query is made of, besides its tasks.
 pub(crate) struct Parts {
     pub(crate) id: u64,
@@ -84,7 +109,7 @@ pub(crate) struct Parts {
     pub(crate) coordinator: Coordinator,
     pub(crate) outputs: Vec<Kept>,
     /// The feeds that it reads.
-    pub(crate) feeds: Vec<FeedHandle>,
+    pub(crate) feeds: Vec<Inflow>,
     /// Whether it is a source that queries share.
     pub(crate) is_source: bool,
     /// The shared sources that it reads, by their number, each with the task that does.
@@ -201,9 +226,27 @@ impl State {
 
     /// Ends its input where that stands now.
     pub(crate) fn drain(&self) {
-        self.feeds.iter().for_each(FeedHandle::cut);
+        self.feeds.iter().for_each(|inflow| inflow.feed.cut());
+        self.end_input();
+    }
+
+    /// Ends all input but what comes in by feeds: a shared source is read up to where it is now, a replay ends.
+    pub(crate) fn end_input(&self) {
         self.draining.store(true, Ordering::Release);
         self.call_all();
+    }
+
+    /// Ends its feeds where they stand, but for those that end with another query of the engine.
+    pub(crate) fn cut_outside(&self) {
+        let outside = self.feeds.iter().filter(|inflow| inflow.upstream.is_none());
+        outside.for_each(|inflow| inflow.feed.cut());
+        self.call_all();
+    }
+
+    /// The queries and shared sources of its engine that it reads, by number.
+    pub(crate) fn upstream(&self) -> impl Iterator<Item = u64> {
+        let of_feeds = self.feeds.iter().filter_map(|inflow| inflow.upstream);
+        of_feeds.chain(self.reads.iter().map(|(source, _)| *source))
     }
 
     /// Lets results wait for whoever reads them later, as many as there are.
@@ -211,15 +254,30 @@ impl State {
         self.outputs.iter().filter_map(|output| output.results.as_ref()).for_each(Results::keep_all);
     }
 
-    /// Rows that wait to be processed, or for the end of the query.
-    pub(crate) fn waiting_rows(&self) -> u64 {
-        let rows = |face: &TaskFace| face.bell.row.work().rows + face.bell.row.did.held_rows.get();
-        let in_front: u64 = self.faces().iter().map(rows).sum();
+    /// What is lost if it is stopped now, but for results that wait to be read. Exact while none of its tasks runs.
+    pub(crate) fn waiting(&self) -> Waiting {
+        let mut waiting = Waiting::default();
+        for face in self.faces() {
+            let (row, is_sink) = (&face.bell.row, face.output.is_some());
+            let held = row.did.held_rows.get();
+            waiting.rows += row.work().rows + held;
+            waiting.in_windows += if is_sink { 0 } else { held };
+            waiting.sessions += row.did.held_sessions.get();
+        }
         let collected = self.outputs.iter().filter_map(|output| output.collected.as_ref());
         let rows = |batches: &Arc<Mutex<Vec<RecordBatch>>>| -> usize {
             locked(batches).iter().map(RecordBatch::num_rows).sum()
         };
-        in_front + collected.map(rows).sum::<usize>() as u64
+        waiting.rows += collected.map(rows).sum::<usize>() as u64;
+        waiting.rows += self.letters.as_ref().map_or(0, Results::rows);
+        waiting
+    }
+
+    /// How often its tasks have run; `None` while one of them does.
+    pub(crate) fn runs(&self) -> Option<u64> {
+        let runs =
+            |face: &TaskFace| (face.bell.row.did.running.get() == 0).then(|| face.bell.row.did.runs.get());
+        self.faces().iter().map(runs).sum()
     }
 
     /// One of its tasks is gone, with everything that it held.
@@ -269,6 +327,7 @@ impl State {
             rejected_results: rows.rejected_results,
             late_by: self.account.late_by(),
             tick: self.account.tick,
+            dropped_late: self.account.dropped_late(),
             batches_in: self.account.batches(),
             operators: self.reports(),
             memory: self.coordinator.snapshot(),

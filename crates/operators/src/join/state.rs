@@ -178,6 +178,10 @@ impl WindowState for JoinWindow {
     fn bytes(&self) -> usize {
         self.keys.bytes() + heap_bytes(&self.heads) + self.sides.iter().map(Side::bytes).sum::<usize>()
     }
+
+    fn rows(&self) -> u64 {
+        self.sides.iter().map(|side| side.ids.len() as u64).sum()
+    }
 }
 
 fn too_large() -> ComputeError {

@@ -1,6 +1,6 @@
 //! The windows that an operator keeps, and what they hold together.
 //!
-//! B1. `bytes` is what all windows hold: each counts with what it had when it was last updated.
+//! B1. `bytes` and `rows` are what all windows hold: each counts with what it had when it was last updated.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,39 @@ use penstock_progress::aligned::WindowNumber;
 pub(crate) trait WindowState {
     /// Heap memory that it holds. Takes no longer with more rows.
     fn bytes(&self) -> usize;
+
+    /// Rows that were taken in.
+    fn rows(&self) -> u64;
 }
 
 struct Counted<W> {
     window: W,
     bytes: usize,
+    rows: u64,
 }
 
 /// Windows by their number.
 pub(crate) struct Windows<W> {
     windows: BTreeMap<WindowNumber, Counted<W>>,
     bytes: usize,
+    rows: u64,
 }
 
 impl<W: WindowState> Windows<W> {
     /// No window.
     pub(crate) fn new() -> Self {
-        Self { windows: BTreeMap::new(), bytes: 0 }
+        Self { windows: BTreeMap::new(), bytes: 0, rows: 0 }
     }
 
     /// Heap memory that the windows hold.
     pub(crate) fn bytes(&self) -> usize {
         // The nodes of the map are at least half full.
         self.bytes + self.windows.len() * size_of::<(WindowNumber, Counted<W>)>() * 2
+    }
+
+    /// Rows that were taken into them; one that is in several windows counts for each.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// The first number.
@@ -67,11 +77,13 @@ impl<W: WindowState> Windows<W> {
         make: impl FnOnce() -> W,
         update: impl FnOnce(&mut W) -> R,
     ) -> R {
-        let counted = self.windows.entry(number).or_insert_with(|| Counted { window: make(), bytes: 0 });
+        let new = || Counted { window: make(), bytes: 0, rows: 0 };
+        let counted = self.windows.entry(number).or_insert_with(new);
         let result = update(&mut counted.window);
-        let bytes = counted.window.bytes();
+        let (bytes, rows) = (counted.window.bytes(), counted.window.rows());
         self.bytes = self.bytes - counted.bytes + bytes; // B1
-        counted.bytes = bytes;
+        self.rows = self.rows - counted.rows + rows;
+        (counted.bytes, counted.rows) = (bytes, rows);
         result
     }
 
@@ -82,9 +94,10 @@ impl<W: WindowState> Windows<W> {
 
     /// Adds a window that is not there.
     pub(crate) fn insert(&mut self, number: WindowNumber, window: W) {
-        let bytes = window.bytes();
+        let (bytes, rows) = (window.bytes(), window.rows());
         self.bytes += bytes;
-        let replaced = self.windows.insert(number, Counted { window, bytes });
+        self.rows += rows;
+        let replaced = self.windows.insert(number, Counted { window, bytes, rows });
         debug_assert!(replaced.is_none(), "the window is there");
     }
 
@@ -92,6 +105,7 @@ impl<W: WindowState> Windows<W> {
     pub(crate) fn remove(&mut self, number: WindowNumber) -> Option<W> {
         let counted = self.windows.remove(&number)?;
         self.bytes -= counted.bytes;
+        self.rows -= counted.rows;
         Some(counted.window)
     }
 
@@ -105,7 +119,9 @@ impl<W: WindowState> Windows<W> {
         let above = self.windows.split_off(&number);
         let windows = std::mem::replace(&mut self.windows, above);
         let bytes = windows.values().map(|counted| counted.bytes).sum();
+        let rows = windows.values().map(|counted| counted.rows).sum();
         self.bytes -= bytes;
-        Self { windows, bytes }
+        self.rows -= rows;
+        Self { windows, bytes, rows }
     }
 }

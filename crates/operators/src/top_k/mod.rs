@@ -24,7 +24,7 @@ use penstock_progress::aligned::WindowNumber;
 use penstock_progress::{Aligned, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
-use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
+use crate::contract::{Held, Late, Snapshot, SnapshotError, Stateful};
 use crate::pick::Pick;
 use crate::rows::placing::{Placed, Placing};
 use crate::rows::results::{put_bounds, put_time};
@@ -256,6 +256,10 @@ impl Stateful for TopK {
 
     fn bytes(&self) -> usize {
         self.windows.bytes()
+    }
+
+    fn held(&self) -> Held {
+        Held { rows: self.windows.rows(), sessions: 0 }
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -13,6 +13,7 @@ use crate::contract::{Snapshot, SnapshotError, Stateful};
 use crate::keys::groups::groups;
 use crate::pick::Pick;
 use crate::rows::tables::{Owner, TableWriter, read_batch};
+use crate::rows::windows::WindowState;
 use crate::rows::{borrowed, gathered, key_columns};
 
 const OWNER: Owner = Owner { operator: "top_k", version: 1 };
@@ -115,7 +116,9 @@ impl TopK {
             match self.windows.remove(number) {
                 None => self.windows.insert(number, window),
                 Some(mut own) => {
+                    let taken = own.rows() + window.rows();
                     self.pour(&window, |_| true, &mut own);
+                    own.set_taken(taken);
                     self.windows.insert(number, own);
                 }
             }

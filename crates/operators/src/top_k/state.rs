@@ -49,6 +49,8 @@ pub(super) struct TopWindow {
     /// Heap memory behind the lists in `best`.
     best_bytes: usize,
     rows: Rows,
+    /// Rows that were taken in, whether they are kept or not.
+    taken: u64,
     /// The key that is given out, and how many of its rows have left, once the window is closed.
     leaving: (usize, usize),
 }
@@ -67,6 +69,7 @@ impl TopWindow {
             best: Vec::new(),
             best_bytes: 0,
             rows: Rows::new(spec.kept()),
+            taken: 0,
             leaving: (0, 0),
         }
     }
@@ -74,6 +77,11 @@ impl TopWindow {
     /// The keys.
     pub(super) fn keys(&self) -> &KeyIndex {
         &self.keys
+    }
+
+    /// Says how many rows it stands for, where they were taken in elsewhere.
+    pub(super) fn set_taken(&mut self, rows: u64) {
+        self.taken = rows;
     }
 
     /// The columns that are kept.
@@ -111,6 +119,7 @@ impl TopWindow {
         }
         let row_at = |place: u32| rows.map_or(place, |rows| rows[place as usize]);
         let Arrivals { ids, candidates, fresh } = arrivals;
+        self.taken += count as u64;
         self.keys.insert(keys, count, ids);
         self.bars.resize(self.keys.len(), 0);
         self.best.resize_with(self.keys.len(), Vec::new);
@@ -248,5 +257,9 @@ impl WindowState for TopWindow {
             + heap_bytes(&self.best)
             + self.best_bytes
             + self.rows.bytes()
+    }
+
+    fn rows(&self) -> u64 {
+        self.taken
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! E1. Every accumulator has room for every key, whichever port the key came from.
 //! E2. `counted` is what the owner's total holds for this state.
+//! E3. `rows` is how many rows it was updated with, itself or by what was merged into it, as long as none of its windows
+//!     has been given out.
 
 use arrow_array::ArrayRef;
 use penstock_memory::{Column, ColumnBuf};
@@ -96,12 +98,22 @@ pub(super) fn load_keys(shape: &Shape, columns: &[ArrayRef]) -> Result<Vec<Colum
     types.map(|(data_type, array)| from_array(array, data_type)).collect()
 }
 
+/// What several states hold together.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Total {
+    /// Heap memory.
+    pub(super) bytes: usize,
+    /// Rows (E3).
+    pub(super) rows: u64,
+}
+
 /// Keys with their accumulators.
 #[derive(Clone)]
 pub(super) struct Keyed {
     pub(super) keys: KeyIndex,
     pub(super) states: Accumulators,
-    counted: usize,
+    rows: u64,
+    counted: Total,
 }
 
 impl Keyed {
@@ -116,7 +128,7 @@ impl Keyed {
 
     /// Without a key, in an empty index.
     pub(super) fn with_keys(shape: &Shape, keys: KeyIndex) -> Self {
-        Self { keys, states: Accumulators::new(shape), counted: 0 }
+        Self { keys, states: Accumulators::new(shape), rows: 0, counted: Total::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -128,26 +140,34 @@ impl Keyed {
     }
 
     /// Brings the owner's total up to date (E2).
-    pub(super) fn count(&mut self, total: &mut usize) {
-        let bytes = self.bytes();
-        *total = *total - self.counted + bytes;
-        self.counted = bytes;
+    pub(super) fn count(&mut self, total: &mut Total) {
+        self.discount(total);
+        self.counted = Total { bytes: self.bytes(), rows: self.rows };
+        total.bytes += self.counted.bytes;
+        total.rows += self.counted.rows;
     }
 
     /// Takes its part out of the owner's total (E2).
-    pub(super) fn discount(&mut self, total: &mut usize) {
-        *total -= self.counted;
-        self.counted = 0;
+    pub(super) fn discount(&mut self, total: &mut Total) {
+        let counted = std::mem::take(&mut self.counted);
+        total.bytes -= counted.bytes;
+        total.rows -= counted.rows;
+    }
+
+    /// Its windows have been given out: its rows are not lost if it is (E3).
+    pub(super) fn forget_rows(&mut self) {
+        self.rows = 0;
     }
 
     /// The same state, counted by nobody.
     pub(super) fn copied(&self) -> Self {
-        Self { counted: 0, ..self.clone() }
+        Self { counted: Total::default(), ..self.clone() }
     }
 
     pub(super) fn update(&mut self, shape: &Shape, rows: &Rows<'_>, ids: &mut Vec<u32>) {
         self.keys.insert(&rows.keys, rows.len, ids);
         self.states.update(shape, ids, self.keys.len(), rows);
+        self.rows += rows.len as u64;
     }
 
     /// Every key, one column per key column.
@@ -187,6 +207,7 @@ impl Keyed {
         let mut ids = Vec::new();
         self.keys.insert_keys(&other.keys, &shape.spec.keys, &mut ids);
         self.states.merge(&other.states, &ids, self.keys.len());
+        self.rows += other.rows;
     }
 
     /// Takes in another state, of the keys that are here already.
@@ -217,6 +238,7 @@ impl Keyed {
         let mut ids = vec![MISSING; goes.len()];
         rows.iter().zip(own).for_each(|(&from, to)| ids[from as usize] = to);
         part.states.merge(&self.states, &ids, part.keys.len());
+        part.rows = self.rows * rows.len() as u64 / goes.len() as u64;
         Some(part)
     }
 

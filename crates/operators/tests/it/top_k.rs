@@ -415,6 +415,7 @@ proptest! {
         harness.drain(&mut rooms);
         prop_assert_eq!(tally(&harness.results), tally(&reference.results()));
         prop_assert_eq!(harness.operator.bytes(), 0, "memory returns");
+        prop_assert_eq!(harness.operator.held(), Default::default(), "everything has left");
     }
 
     /// Rows of one stream, dealt to two operators without regard to their keys.

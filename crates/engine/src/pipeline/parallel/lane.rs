@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use penstock_memory::coordinator::StateAccount;
 use penstock_memory::{MemoryLimit, Physical, Signal, SlotId, SourceColumns};
-use penstock_operators::Stateful;
+use penstock_operators::{Held, Stateful};
 use penstock_queue::log::Work;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
@@ -262,6 +262,12 @@ impl Lane {
     /// Rows taken in, and keys handed out.
     pub(crate) fn progress(&self) -> (u64, u64) {
         (self.rows, self.rows_out)
+    }
+
+    /// What it has taken in and not handed out.
+    pub(crate) fn held(&self) -> Held {
+        let due = self.due.iter().filter_map(Part::state);
+        due.fold(self.parts.operator.held(), |sum, state| sum + state.held())
     }
 
     /// Whether it waits for room.

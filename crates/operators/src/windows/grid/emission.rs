@@ -12,7 +12,7 @@ use super::{Final, Grid, SPARE_KEYS};
 use crate::keys::KeyIndex;
 use crate::keys::shared::Directory;
 use crate::pick::Pick;
-use crate::windows::keyed::{Accumulators, Keyed};
+use crate::windows::keyed::{Accumulators, Keyed, Total};
 use crate::windows::output::{Each, Frame, write};
 use crate::windows::slider::Sliced;
 use crate::windows::spec::Shape;
@@ -49,20 +49,20 @@ impl Own {
     }
 
     /// Adds what it holds to the owner's total.
-    fn count(&mut self, total: &mut usize) {
+    fn count(&mut self, total: &mut Total) {
         match self {
             Self::Pane(state) => state.count(total),
             Self::Sliced { sliced, counted } => {
                 *counted = sliced.bytes();
-                *total += *counted;
+                total.bytes += *counted;
             }
         }
     }
 
-    fn discount(&mut self, total: &mut usize) {
+    fn discount(&mut self, total: &mut Total) {
         match self {
             Self::Pane(state) => state.discount(total),
-            Self::Sliced { counted, .. } => *total -= std::mem::take(counted),
+            Self::Sliced { counted, .. } => total.bytes -= std::mem::take(counted),
         }
     }
 }
@@ -100,10 +100,10 @@ impl Grid {
             if self.windows.windows_of(*entry.key()).1 >= self.cursor {
                 break;
             }
-            entry.remove().discount(&mut self.bytes);
+            entry.remove().discount(&mut self.total);
         }
         if self.panes.is_empty() {
-            self.slider.clear(&mut self.bytes);
+            self.slider.clear(&mut self.total.bytes);
             self.directories.clear();
         }
         self.directories.retain(Directory::is_shared);
@@ -114,7 +114,7 @@ impl Grid {
             let over: Vec<WindowNumber> = over.map(|(&window, _)| window).collect();
             for window in over {
                 if let Some(mut state) = self.finals.remove(&window).and_then(|last| last.on_time) {
-                    state.discount(&mut self.bytes);
+                    state.discount(&mut self.total);
                 }
             }
         }
@@ -127,11 +127,11 @@ impl Grid {
         if known <= SPARE_KEYS || known <= live(&self.panes) * 2 + SPARE_KEYS {
             return;
         }
-        self.slider.clear(&mut self.bytes);
+        self.slider.clear(&mut self.total.bytes);
         let directory = Directory::new(&self.shape.spec.keys);
         for pane in self.panes.values_mut() {
             pane.move_to(&self.shape, &directory);
-            pane.count(&mut self.bytes);
+            pane.count(&mut self.total);
         }
         self.directories = vec![directory];
     }
@@ -180,8 +180,8 @@ impl Grid {
         }
         while let Some(entry) = self.sides.first_entry().filter(|entry| entry.key().0 <= window) {
             let ((_, pane), mut side) = entry.remove_entry();
-            side.discount(&mut self.bytes);
-            self.slider.add(&self.shape, pane, &side, &mut self.bytes);
+            side.discount(&mut self.total);
+            self.slider.add(&self.shape, pane, &side, &mut self.total.bytes);
             let state = match self.panes.entry(pane) {
                 Entry::Occupied(held) => {
                     let state = held.into_mut();
@@ -190,17 +190,17 @@ impl Grid {
                 }
                 Entry::Vacant(free) => free.insert(side),
             };
-            state.count(&mut self.bytes);
+            state.count(&mut self.total);
             self.slider.learn(&self.shape, pane, state);
         }
         self.cursor = window + 1;
         let panes = self.windows.panes_of(window);
         if self.windows.is_tumbling() {
             let mut state = self.panes.remove(&panes.0)?;
-            state.discount(&mut self.bytes);
+            state.discount(&mut self.total);
             return Some(Own::Pane(state));
         }
-        let sliced = self.slider.window(&self.shape, &self.panes, panes, &mut self.bytes);
+        let sliced = self.slider.window(&self.shape, &self.panes, panes, &mut self.total.bytes);
         self.tidy();
         sliced.map(|sliced| Own::Sliced { sliced, counted: 0 })
     }
@@ -213,12 +213,12 @@ impl Grid {
             let (mut state, kept) = match (own, other) {
                 (Some(own), None) => (own, self.shape.corrects()),
                 (None, Some(mut other)) => {
-                    other.discount(&mut self.bytes);
+                    other.discount(&mut self.total);
                     (Own::Pane(other), false)
                 }
                 (Some(own), Some(mut other)) => {
                     let own = own.into_keyed(&self.shape);
-                    other.discount(&mut self.bytes);
+                    other.discount(&mut self.total);
                     other.merge(&self.shape, &own);
                     if self.shape.corrects() {
                         self.keep(window, own);
@@ -227,7 +227,7 @@ impl Grid {
                 }
                 (None, None) => unreachable!("somebody has a part in the window"),
             };
-            state.count(&mut self.bytes);
+            state.count(&mut self.total);
             self.emission = Some(Emission { window, state, given: 0, corrects: false, kept });
             return true;
         }
@@ -235,10 +235,10 @@ impl Grid {
         let Final { on_time, corrections } = self.finals.remove(&window).unwrap_or_default();
         let mut state = corrections.expect("only windows with corrections are corrected");
         if let Some(mut on_time) = on_time {
-            on_time.discount(&mut self.bytes);
+            on_time.discount(&mut self.total);
             state.merge_known(&self.shape, &on_time);
         }
-        state.count(&mut self.bytes);
+        state.count(&mut self.total);
         let state = Own::Pane(state);
         self.emission = Some(Emission { window, state, given: 0, corrects: true, kept: false });
         true
@@ -246,12 +246,13 @@ impl Grid {
 
     /// Keeps what a window was given out with (G4).
     pub(super) fn keep(&mut self, window: WindowNumber, mut state: Keyed) {
+        state.forget_rows();
         let kept = &mut self.finals.entry(window).or_default().on_time;
         if let Some(kept) = kept {
             kept.merge(&self.shape, &state);
-            kept.count(&mut self.bytes);
+            kept.count(&mut self.total);
         } else {
-            state.count(&mut self.bytes);
+            state.count(&mut self.total);
             *kept = Some(state);
         }
     }
@@ -281,7 +282,7 @@ impl Grid {
         if to == emission.state.len()
             && let Some(Emission { window, mut state, kept, .. }) = self.emission.take()
         {
-            state.discount(&mut self.bytes);
+            state.discount(&mut self.total);
             // A window that can no longer be corrected and has no corrections waiting is done with.
             if kept {
                 self.keep(window, state.into_keyed(&self.shape));

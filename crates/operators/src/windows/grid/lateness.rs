@@ -165,12 +165,12 @@ impl Grid {
             if first <= last {
                 let state = self.sides.entry((first, pane)).or_insert_with(new);
                 state.update(&shape, &rows, &mut self.ids);
-                state.count(&mut self.bytes);
+                state.count(&mut self.total);
             }
             for window in from..first.min(last + 1) {
                 let state = self.finals.entry(window).or_default().corrections.get_or_insert_with(new);
                 state.update(&shape, &rows, &mut self.ids);
-                state.count(&mut self.bytes);
+                state.count(&mut self.total);
             }
         }
     }

@@ -18,7 +18,7 @@
 //! G5. The panes of sliding windows look their keys up in `directories`, new ones in the last of them. One that has twice
 //!     the keys of a pane, and then some, is followed by another, and goes with the last pane that has it. All of them
 //!     together have at most twice the keys of all panes, and then some.
-//! G6. `bytes` is what all states hold together, each counted as it was after its last change, without directories.
+//! G6. `total` is what all states hold together, each counted as it was after its last change, without directories.
 
 mod emission;
 mod lateness;
@@ -34,10 +34,10 @@ use penstock_progress::watermark::{NEVER, min_max};
 use penstock_progress::{Aligned, law, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
-use super::keyed::Keyed;
+use super::keyed::{Keyed, Total};
 use super::slider::Slider;
 use super::spec::{Rows, Shape};
-use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
+use crate::contract::{Held, Late, Snapshot, SnapshotError, Stateful};
 use crate::keys::shared::Directory;
 use emission::Emission;
 pub(super) use lateness::each_below;
@@ -67,7 +67,7 @@ pub(super) struct Grid {
     /// How far it has come behind the operator at least (C4). Only kept where laws are checked.
     left: i64,
     late: Late,
-    bytes: usize,
+    total: Total,
     ids: Vec<u32>,
     /// The keys of the pane that was filled last.
     usual_keys: usize,
@@ -96,7 +96,7 @@ impl Grid {
             watermark: NEVER,
             left: NEVER,
             late: Late::default(),
-            bytes: 0,
+            total: Total::default(),
             ids: Vec::new(),
             usual_keys: 0,
             directories: Vec::new(),
@@ -124,7 +124,7 @@ impl Grid {
         });
         state.update(&self.shape, rows, &mut self.ids);
         self.usual_keys = state.len();
-        state.count(&mut self.bytes);
+        state.count(&mut self.total);
     }
 
     /// The pane that all rows of the run lie in, if they do. Times are read only where the range that the source noted
@@ -247,12 +247,16 @@ impl Stateful for Grid {
 
     fn bytes(&self) -> usize {
         // The nodes of maps are at least half full.
-        self.bytes
+        self.total.bytes
             + self.directories.iter().map(Directory::bytes).sum::<usize>()
             + self.panes.len() * size_of::<(i64, Keyed)>() * 2
             + self.sides.len() * size_of::<((WindowNumber, i64), Keyed)>() * 2
             + self.firsts.len() * size_of::<(WindowNumber, Keyed)>() * 2
             + self.finals.len() * size_of::<(WindowNumber, Final)>() * 2
+    }
+
+    fn held(&self) -> Held {
+        Held { rows: self.total.rows, sessions: 0 }
     }
 
     fn snapshot(&self) -> Snapshot {

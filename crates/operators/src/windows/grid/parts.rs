@@ -38,18 +38,18 @@ fn put<K: Ord>(
     mut state: Keyed,
 ) {
     let shape = Arc::clone(&grid.shape);
-    let mut bytes = std::mem::take(&mut grid.bytes);
+    let mut total = std::mem::take(&mut grid.total);
     match map(grid).entry(key) {
         std::collections::btree_map::Entry::Occupied(mut entry) => {
             entry.get_mut().merge(&shape, &state);
-            entry.get_mut().count(&mut bytes);
+            entry.get_mut().count(&mut total);
         }
         std::collections::btree_map::Entry::Vacant(entry) => {
-            state.count(&mut bytes);
+            state.count(&mut total);
             entry.insert(state);
         }
     }
-    grid.bytes = bytes;
+    grid.total = total;
 }
 
 impl Grid {
@@ -69,14 +69,14 @@ impl Grid {
                     }
                 };
                 let kept = self.finals.entry(window).or_default().corrections.insert(state);
-                kept.count(&mut self.bytes);
+                kept.count(&mut self.total);
             }
         }
     }
 
     /// Takes all state out, each with its place.
     fn take_all(&mut self) -> Vec<(Store, WindowNumber, i64, Keyed)> {
-        self.slider.clear(&mut self.bytes);
+        self.slider.clear(&mut self.total.bytes);
         let mut all: Vec<(Store, WindowNumber, i64, Keyed)> = Vec::new();
         let panes = std::mem::take(&mut self.panes).into_iter();
         all.extend(panes.map(|(pane, state)| (Store::Pane, 0, pane, state)));
@@ -88,7 +88,7 @@ impl Grid {
             all.extend(on_time.map(|state| (Store::OnTime, window, 0, state)));
             all.extend(corrections.map(|state| (Store::Correction, window, 0, state)));
         }
-        all.iter_mut().for_each(|(.., state)| state.discount(&mut self.bytes));
+        all.iter_mut().for_each(|(.., state)| state.discount(&mut self.total));
         all
     }
 
@@ -132,7 +132,7 @@ impl Grid {
                     self.keep(window, state.copied());
                 }
                 if !mine {
-                    state.discount(&mut self.bytes);
+                    state.discount(&mut self.total);
                 }
                 let target = if let Some(to) = to.as_deref_mut() { to } else { &mut *self };
                 target.put(Store::First, window, 0, state);
@@ -144,7 +144,7 @@ impl Grid {
             for (window, over) in std::mem::replace(&mut self.finals, later) {
                 for (store, state) in [(Store::OnTime, over.on_time), (Store::Correction, over.corrections)] {
                     if let Some(mut state) = state {
-                        state.discount(&mut self.bytes);
+                        state.discount(&mut self.total);
                         to.put(store, window, 0, state);
                     }
                 }
@@ -180,7 +180,7 @@ impl Grid {
         for (store, window, pane, state) in other.take_all() {
             self.put(store, window, pane, state);
         }
-        self.slider.clear(&mut self.bytes);
+        self.slider.clear(&mut self.total.bytes);
         self.cursor = closed;
         self.close_below(closed, gone);
     }

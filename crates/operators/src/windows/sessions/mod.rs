@@ -27,7 +27,7 @@ use penstock_types::{ComputeError, KeyGroups};
 use super::grid::each_below;
 use super::keyed::Accumulators;
 use super::spec::Shape;
-use crate::contract::{Late, Snapshot, SnapshotError, Stateful};
+use crate::contract::{Held, Late, Snapshot, SnapshotError, Stateful};
 use crate::heap_bytes;
 use crate::keys::KeyIndex;
 
@@ -320,6 +320,10 @@ impl Stateful for Sessions {
             + heap_bytes(&self.free)
             + self.queue.capacity() * size_of::<Reverse<(i64, u32)>>()
             + self.states.bytes()
+    }
+
+    fn held(&self) -> Held {
+        Held { rows: 0, sessions: self.live() as u64 }
     }
 
     fn snapshot(&self) -> Snapshot {
