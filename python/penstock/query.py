@@ -8,6 +8,7 @@ from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
 from penstock.exceptions import PlanError
+from penstock.hints import missing_of_query
 from penstock.lateness import warn_late
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData
@@ -56,6 +57,13 @@ class Query(Frozen):
         if not isinstance(native, _penstock.Query):
             raise TypeError("a Query is not made directly: use engine.submit(stream, source=...)")
         self._fill(_native=native, _engine=engine)
+
+    if not TYPE_CHECKING:  # a type checker is to know what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_of_query(self, name)
 
     @property
     def name(self) -> str:
