@@ -21,7 +21,7 @@ use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::process::Here;
-use crate::push::{PushSource, Taker};
+use crate::push::{Loan, PushSource, Taker};
 use crate::query::{Destination, Query};
 use crate::replay::Replay;
 use crate::shared::SharedSource;
@@ -55,7 +55,7 @@ pub struct Engine {
 
 /// Where rows come from, and who is told when the query is there.
 enum Origin<'py> {
-    Push(Bound<'py, PushSource>),
+    Push(Loan<'py>),
     Pull(Pulled, Feed),
     Other,
 }
@@ -73,8 +73,13 @@ impl Engine {
         Ok(&self.inner.get(py)?.0)
     }
 
-    /// What the engine reads of a source that the user handed in.
-    fn open<'py>(&self, source: &Bound<'py, PyAny>, on_lag: &str) -> PyResult<(Input, Origin<'py>)> {
+    /// What the engine reads of a source that the user handed in. Nothing is taken from it before `connect`.
+    fn open<'py>(
+        &self,
+        source: &Bound<'py, PyAny>,
+        schema: Option<&SchemaRef>,
+        on_lag: &str,
+    ) -> PyResult<(Input, Origin<'py>)> {
         let py = source.py();
         let on_lag = choose("on_lag", on_lag, &OnLag::NAMES).map_err(|error| plan_error(py, error))?;
         if let Ok(shared) = source.cast::<SharedSource>() {
@@ -89,7 +94,8 @@ impl Engine {
             return Ok((Input::Shared(inner, on_lag), Origin::Other));
         }
         if let Ok(push) = source.cast::<PushSource>() {
-            return Ok((Input::Feed(push.get().take_end(py)?), Origin::Push(push.clone())));
+            let loan = Loan::new(push)?;
+            return Ok((Input::Feed(loan.lend(schema)?), Origin::Push(loan)));
         }
         if let Ok(replay) = source.cast::<Replay>() {
             return Ok((Input::Replay(replay.get().inner.clone()), Origin::Other));
@@ -100,28 +106,10 @@ impl Engine {
     }
 }
 
-/// Tells those who push what columns their batches must have. If one has pushed others before, nobody is told anything.
-fn expect(
-    py: Python<'_>,
-    sources: &[(String, Bound<'_, PyAny>)],
-    schema: impl Fn(&str) -> Option<SchemaRef>,
-) -> PyResult<()> {
-    let mut told: Vec<&Bound<'_, PushSource>> = Vec::new();
-    for (stream, source) in sources {
-        let (Ok(push), Some(schema)) = (source.cast::<PushSource>(), schema(stream)) else { continue };
-        if let Err(error) = push.get().expect(py, Some(&schema)) {
-            told.iter().try_for_each(|push| push.get().expect(py, None))?;
-            return Err(error);
-        }
-        told.push(push);
-    }
-    Ok(())
-}
-
 /// Sets a source going, for a query or a shared source that has just been started.
-fn connect(py: Python<'_>, origin: Origin<'_>, taker: Taker) -> PyResult<()> {
+fn connect(origin: Origin<'_>, taker: Taker) -> PyResult<()> {
     match origin {
-        Origin::Push(push) => push.get().set_taker(py, taker),
+        Origin::Push(loan) => loan.keep(taker),
         Origin::Pull(pulled, feed) => {
             let pulling = pull(pulled, feed).map_err(|error| thread_error(&error));
             if pulling.is_err() {
@@ -230,9 +218,9 @@ impl Engine {
             let what = "on_lag= is for queries that read a shared source, as made by engine.source(...)";
             return Err(known.err().unwrap_or_else(|| invalid(py, what)));
         }
-        expect(py, &sources, |stream| outputs.get().inner.stream_schema(stream))?;
         for (stream, source) in &sources {
-            let (input, origin) = self.open(source, on_lag)?;
+            let schema = outputs.get().inner.stream_schema(stream);
+            let (input, origin) = self.open(source, schema.as_ref(), on_lag)?;
             if let Ok(source) = source.cast::<SharedSource>() {
                 shared.push(source.clone().unbind());
             }
@@ -254,7 +242,7 @@ impl Engine {
         let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
         let query = Py::new(py, Query::new(query, shared, destinations, letters, functions, has_late))?;
         for origin in origins {
-            connect(py, origin, Taker::Query(query.clone_ref(py)))?;
+            connect(origin, Taker::Query(query.clone_ref(py)))?;
         }
         Ok(query)
     }
@@ -273,15 +261,15 @@ impl Engine {
         let options = ShareOptions { name, held: hold, on_error: read_on_error(py, on_error)? };
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let plan = &plan.get().inner;
-        let schema = || penstock_engine::plan::Outputs::from(plan).stream_schema(plan.streams().first()?);
-        expect(py, &[(String::new(), data.clone())], |_| schema())?;
-        let (input, origin) = self.open(data, "wait")?;
+        let outputs = penstock_engine::plan::Outputs::from(plan);
+        let schema = plan.streams().first().and_then(|stream| outputs.stream_schema(stream));
+        let (input, origin) = self.open(data, schema.as_ref(), "wait")?;
         let shared = py.detach(|| engine.share(plan, input, options));
         let source = shared.map_err(|error| start_error(py, error))?;
         let (letters, query) = (source.letters().cloned(), source.as_query());
         let letters = letters.map(|letters| call_back(py, on_error, &query, &letters)).transpose()?;
         let source = Py::new(py, SharedSource::new(source, self.number, letters))?;
-        connect(py, origin, Taker::Source(source.clone_ref(py)))?;
+        connect(origin, Taker::Source(source.clone_ref(py)))?;
         Ok(source)
     }
 
