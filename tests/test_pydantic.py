@@ -49,7 +49,7 @@ def test_objects_of_a_model_are_rows() -> None:
     with ps.Engine(workers=1) as engine, ps.PushSource() as source:
         query = engine.submit(ps.stream(Sale), source=source, sink="collect")
         for row in rows:
-            assert source.push(row)
+            assert source.push([row])
         source.close()
         assert query.result().to_pylist() == expected
 
