@@ -8,11 +8,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import penstock as ps
-from reference.engine import run_quietly
 
 # Late rows are counted here, and nobody has to be warned of them.
 pytestmark = pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
@@ -35,19 +32,6 @@ def table(*rows: tuple[int | None, int]) -> pa.Table:
 
 def of_windows(rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
     return {row["window_start"]: (row["n"], row["total"]) for row in rows}
-
-
-def taken(
-    rows: list[tuple[int | None, int]], delay: int, ahead: int | None
-) -> tuple[list[tuple[int, int]], int]:
-    """The rows that a stream takes, in words of its documentation, and how many it rejects."""
-    good: list[tuple[int, int]] = []
-    for t, v in rows:
-        watermark = max((seen for seen, _ in good), default=None)
-        if t is None or (ahead is not None and watermark is not None and t > watermark - delay + ahead):
-            continue
-        good.append((t, v))
-    return good, len(rows) - len(good)
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -280,36 +264,3 @@ def test_a_replay_goes_on_from_round_to_round_by_the_rows_that_are_taken() -> No
         rows = query.result()
         assert sorted(row["t"] for row in rows.to_pylist()) == [1, 5, 6, 10, 11, 15]
         assert rows.rows_rejected == 6
-
-
-TIMES = st.one_of(st.none(), st.integers(0, 60), st.integers(0, 10_000))
-
-
-@given(
-    rows=st.lists(st.tuples(TIMES, st.integers(0, 9)), max_size=60),
-    cut=st.integers(1, 20),
-    delay=st.integers(0, 10),
-    ahead=st.one_of(st.none(), st.integers(11, 100)),
-    workers=st.sampled_from([1, 2]),
-    block_rows=st.sampled_from([1, 3, None]),
-)
-def test_what_is_taken_depends_on_the_order_of_rows_alone(
-    rows: list[tuple[int | None, int]],
-    cut: int,
-    delay: int,
-    ahead: int | None,
-    workers: int,
-    block_rows: int | None,
-) -> None:
-    good, rejected = taken(rows, delay, ahead)
-    stream = ps.stream(SCHEMA, time="t", delay=delay, max_ahead=ahead)
-    data = [table(*rows[start : start + cut]) for start in range(0, len(rows), cut)]
-    options: dict[str, Any] = {"on_error": "skip", "workers": workers, "block_rows": block_rows}
-    result = run_quietly(stream, data, **options)
-    assert [(row["t"], row["v"]) for row in result.to_pylist()] == good
-    assert (result.rows_in, result.rows_rejected) == (len(rows), rejected)
-    # Windows see neither the rows nor their watermarks: as if they had never come.
-    clean = run_quietly(counts(ps.stream(SCHEMA, time="t", delay=delay)), [table(*good)])
-    screened = run_quietly(counts(stream), data, **options)
-    assert of_windows(screened.to_pylist()) == of_windows(clean.to_pylist())
-    assert (screened.rows_late, screened.rows_rejected) == (clean.rows_late, rejected)

@@ -47,7 +47,7 @@ def pairs(result: ps.Result) -> list[tuple[Value, ...]]:
 
 @pytest.mark.parametrize("options", [{}, {"chain": "off"}, {"workers": 2}], ids=str)
 def test_pairs_have_the_time_of_their_window(options: dict[str, Any]) -> None:
-    """So the last of them is the largest, and the latest one is found by the column that says so."""
+    """In a longer window the last is of the last of them; the latest row is found by its own column."""
     both = LEFT.join(RIGHT, window=ps.tumbling(10), on="k")
     data = {
         "left": table((1, "a", 9), (8, "a", 1), (12, "a", 5), (17, "a", 3)),
@@ -59,6 +59,19 @@ def test_pairs_have_the_time_of_their_window(options: dict[str, Any]) -> None:
     assert run_one(latest, data, **options).to_pylist() == [{"t": 17, "v": 3}]
     earliest = both.window(ps.tumbling(20), by="k").top_k(1, "t", smallest=True).select("t", "v")
     assert run_one(earliest, data, **options).to_pylist() == [{"t": 1, "v": 9}]
+
+
+@pytest.mark.parametrize("options", [{}, {"chain": "off"}, {"workers": 2}], ids=str)
+def test_what_is_written_instead_of_the_last_of_a_join(options: dict[str, Any]) -> None:
+    both = LEFT.join(RIGHT, window=ps.tumbling(10), on="k")
+    data = {"left": table((1, "a", 9), (8, "a", 1), (12, "a", 5)), "right": table((4, "a", 7), (14, "a", 7))}
+    with pytest.raises(ps.PlanError, match=r"write max\(col\(\"v\"\)\), or \.top_k\(1, column\)"):
+        both.window(ps.tumbling(10), by="k").agg(last=ps.last("v"))
+    most = both.window(ps.tumbling(10), by="k").agg(most=ps.max("v"))
+    assert sorted(row["most"] for row in run_one(most, data, **options).to_pylist()) == [5, 9]
+    latest = both.window(ps.tumbling(10), by="k").top_k(1, "t").select("t", "v")
+    found = run_one(latest, data, **options).to_pylist()
+    assert sorted((row["t"], row["v"]) for row in found) == [(8, 1), (12, 5)]
 
 
 @pytest.mark.parametrize("how", HOWS)

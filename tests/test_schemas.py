@@ -141,17 +141,6 @@ def test_a_model_is_a_schema() -> None:
     assert schema.nullable == [True, False, False]
 
 
-def test_a_pydantic_model_is_a_schema() -> None:
-    pydantic = pytest.importorskip("pydantic")
-    model = pydantic.create_model(
-        "Sale", at=(dt.datetime, ...), price=(float | None, None), small=(Annotated[int, "int16"], ...)
-    )
-    schema = ps.stream(model, time="at").schema
-    assert (schema.types, schema.nullable) == (["timestamp[us]", "float64", "int16"], [False, True, False])
-    row = model(at=dt.datetime(2024, 5, 1), small=3)
-    assert ps.stream(model).run([row]).to_pylist() == [row.model_dump()]
-
-
 @dataclasses.dataclass
 class Nested:
     """Rows in rows."""
@@ -203,7 +192,7 @@ def test_an_unknown_name_in_an_annotation_is_named() -> None:
 
 
 def test_an_instance_leads_to_its_class() -> None:
-    with pytest.raises(TypeError, match="use the class, Ticket|not Ticket"):
+    with pytest.raises(TypeError, match="not Ticket: use the class, Ticket$"):
         ps.stream(Ticket(1))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="use the class, Model"):
         ps.stream(Model())  # type: ignore[arg-type]

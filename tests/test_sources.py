@@ -15,7 +15,6 @@ import pyarrow.parquet
 import pytest
 
 import penstock as ps
-from penstock import sources
 from reference.engine import rows_of
 
 TABLE = pa.table({"t": pa.array([1, 2, 11, 25], pa.int64()), "k": ["a", "b", "a", None]})
@@ -191,24 +190,6 @@ def test_two_queries_do_not_share_an_iterator_by_accident() -> None:
         assert first.result().rows_in == 12
         with pytest.raises(ps.StreamConsumedError):
             engine.submit(stream, source=data, sink="collect").result()
-
-
-def test_what_was_not_read_may_come_again() -> None:
-    stream = ps.stream(TABLE.schema)
-    data = iter([BATCH])
-    with ps.Engine(workers=1) as engine:
-        feed = ps.PushSource()
-        engine.submit(stream, source=feed, name="taken")
-        with pytest.raises(ps.NameTakenError):
-            engine.submit(stream, source=data, name="taken")
-        assert engine.submit(stream, source=data, sink="collect").result().rows_in == 4
-
-
-def test_iterators_that_nobody_holds_are_let_go() -> None:
-    stream = ps.stream(TABLE.schema)
-    for _ in range(5):
-        stream.run(map(BATCH.slice, [0]))
-    assert len(sources._kept_before) <= 1
 
 
 def test_rows_that_are_null_as_a_whole_are_refused() -> None:

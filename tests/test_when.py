@@ -51,7 +51,7 @@ def test_a_condition_that_is_null_does_not_hold() -> None:
     assert value_of(ps.when(COL("f")).then(1).otherwise(2), f=flags) == [1, 2, 2]
     assert value_of(ps.when(~COL("f")).then(1).otherwise(2), f=flags) == [2, 1, 2]
     assert value_of(ps.when(COL("f") & ps.lit(None)).then(1).otherwise(2), f=flags) == [2, 2, 2]
-    assert value_of(ps.when(True).then(1).otherwise(2), f=flags) == [1, 1, 1]
+    assert value_of(ps.when(ps.lit(True)).then(1).otherwise(2), f=flags) == [1, 1, 1]
 
 
 def test_a_branch_that_is_not_taken_cannot_fail() -> None:
@@ -150,7 +150,7 @@ def test_a_condition_must_be_a_truth_value() -> None:
         with pytest.raises(TypeError, match="condition"):
             ps.when(wrong)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="condition"):
-            ps.when(True).then(1).when(wrong)  # type: ignore[arg-type]
+            ps.when(ps.lit(True)).then(1).when(wrong)  # type: ignore[arg-type]
 
 
 def test_nulls_alone_have_no_type() -> None:

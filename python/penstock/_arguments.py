@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from penstock.aggregates import Aggregate
 from penstock.expr import Expr, as_expr, col
 
-__all__ = ["read_aggregate", "read_column", "read_expr", "read_key", "read_keys", "read_names"]
+__all__ = [
+    "read_aggregate",
+    "read_column",
+    "read_expr",
+    "read_key",
+    "read_keys",
+    "read_names",
+    "read_predicate",
+]
 
 
 def read_expr(method: str, item: object) -> Expr:
@@ -15,6 +23,17 @@ def read_expr(method: str, item: object) -> Expr:
     if isinstance(item, Aggregate):
         raise TypeError(f"{item!r} needs a window: .window(...).agg({item!r})")
     return as_expr(item)
+
+
+def read_predicate(method: str, item: object) -> Expr:
+    """An expression that says yes or no for each row. A plain bool would be the same for all of them."""
+    if isinstance(item, bool):
+        raise TypeError(
+            f"{method}() got {item}, which is the same for every row: Python decides `x is None` and `not x` "
+            "before the pipeline runs; write x.is_null(), x.is_not_null() or ~x; "
+            f"or lit({item}) if that is meant"
+        )
+    return read_expr(method, item)
 
 
 def read_column(method: str, item: object) -> Expr:

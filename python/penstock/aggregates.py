@@ -251,9 +251,10 @@ def std(column: str | Expr) -> Aggregate:
 def first(column: str | Expr) -> Aggregate:
     """The value at the earliest time, by the time column and not by arrival.
 
-    The results of a window, of a join or of a co-group all have one time, the last tick of their window. Of
-    such rows it is the smallest value of the first window; for the row that is first by another column there
-    is `top_k(1, column, smallest=True)`.
+    The results of a window, of a join or of a co-group all have the time at which their window ends. So they
+    have a first one only in longer windows, which hold the results of several; there it is the smallest value
+    of the first of these. In others it is a `PlanError`: write `min`, or `top_k(1, column, smallest=True)`
+    for the row that is first by another column.
 
     Args:
         column: A column name or an expression, of any type. Nulls are left out. Where several values have
@@ -276,9 +277,10 @@ def first(column: str | Expr) -> Aggregate:
 def last(column: str | Expr) -> Aggregate:
     """The value at the latest time, by the time column and not by arrival.
 
-    The results of a window, of a join or of a co-group all have one time, the last tick of their window. Of
-    such rows it is the largest value of the last window; for the row that is last by another column there is
-    `top_k(1, column)`.
+    The results of a window, of a join or of a co-group all have the time at which their window ends. So they
+    have a last one only in longer windows, which hold the results of several; there it is the largest value
+    of the last of these. In others it is a `PlanError`: write `max`, or `top_k(1, column)` for the row that
+    is last by another column.
 
     Args:
         column: A column name or an expression, of any type. Nulls are left out. Where several values have

@@ -6,12 +6,13 @@ from functools import reduce
 from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
 from penstock import _penstock
-from penstock._arguments import read_column, read_expr, read_names
+from penstock._arguments import read_column, read_expr, read_names, read_predicate
 from penstock._frozen import Frozen
 from penstock.exceptions import PlanError
 from penstock.expr import Expr, Value, col
 from penstock.functions import BatchFunction, MappedFunction
-from penstock.hints import comparison_hint, missing_of_stream
+from penstock.hints import missing_of_stream
+from penstock.predicates import predicate_hint
 from penstock.protocols import ArrowData
 from penstock.schemas import SchemaLike, read_schema
 from penstock.sources import open_one
@@ -43,7 +44,7 @@ class ColumnSteps(Frozen):
     def _then(self, plan: _penstock.Plan) -> Self:
         return type(self)(plan)  # type: ignore[call-arg]  # a Stream is made of its plan
 
-    def filter(self, *predicates: Expr | bool) -> Self:
+    def filter(self, *predicates: Expr) -> Self:
         """Keeps the rows for which all predicates are true; null is not true.
 
         Args:
@@ -56,6 +57,7 @@ class ColumnSteps(Frozen):
         Raises:
             UnknownColumnError: The stream has no such column.
             TypeMismatchError: A predicate is not boolean, or its types do not go together.
+            TypeError: A predicate is text, or a plain bool, as `col("price") is None` is for Python.
 
         Example:
             >>> import pyarrow as pa
@@ -66,11 +68,11 @@ class ColumnSteps(Frozen):
         """
         for predicate in predicates:
             if isinstance(predicate, str):
-                hint = comparison_hint(predicate, self._plan.schema.names)
+                hint = predicate_hint(predicate, self._plan.schema.names)
                 raise TypeError(f"filter() takes expressions, and {predicate!r} is text: {hint}")
         if not predicates:
             return self
-        whole = reduce(operator.and_, (read_expr("filter", predicate) for predicate in predicates))
+        whole = reduce(operator.and_, (read_predicate("filter", predicate) for predicate in predicates))
         return self._then(self._plan.filter(whole._native))
 
     def select(self, /, *exprs: Expr | str, **named: Expr | Value) -> Self:

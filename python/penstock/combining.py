@@ -6,11 +6,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from penstock import _penstock
-from penstock._arguments import read_expr, read_keys, read_names
+from penstock._arguments import read_keys, read_names, read_predicate
 from penstock._frozen import Frozen
 from penstock.durations import Duration
 from penstock.expr import Expr
-from penstock.protocols import ArrowArray, ArrowStream
+from penstock.protocols import ArrowArray, ArrowStream, _LazyBatches, _Readable, _Scannable
 from penstock.windowed import CoGroupedStream, WindowedStream
 from penstock.windows import Window
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.stream import Stream
 
 __all__ = ["CombiningSteps", "Keys", "union"]
+
+_TABLES = (ArrowStream, ArrowArray, _LazyBatches, _Scannable, _Readable)
 
 Keys: TypeAlias = str | Expr | Sequence[str | Expr] | None
 
@@ -93,7 +95,7 @@ class CombiningSteps(Frozen):
         """
         if not predicates:
             raise TypeError("split() takes at least one predicate")
-        tests = [read_expr("split", predicate) for predicate in predicates]
+        tests = [read_predicate("split", predicate) for predicate in predicates]
         # Null is not true, and not false either: it is made false before it is turned around.
         others = [~test.fill_null(False) for test in tests]
         parts = [reduce(operator.and_, [*others[:number], test]) for number, test in enumerate(tests)]
@@ -155,7 +157,8 @@ class CombiningSteps(Frozen):
         """Pairs each row with the rows of another stream that have the same key in the same window.
 
         Pairs leave as soon as both rows are there; rows without a partner when their window closes. The time
-        of a pair is the last tick of its window; the times of its two rows are columns like any other.
+        of a pair is the last tick of its window; the times of its two rows are columns like any other. So all
+        pairs of a window have one time, and there is no `first` or `last` of them: see `penstock.last`.
 
         Args:
             other: The other stream. Both have times of the same type.
@@ -303,8 +306,10 @@ def _check_stream(method: str, other: object) -> None:
     if isinstance(other, CombiningSteps):
         return
     hint = ""
-    if isinstance(other, ArrowStream | ArrowArray) and not isinstance(other, type):
-        hint = ": a table in memory is brought in by lookup(table, on=...)"
+    if isinstance(other, _TABLES) and not isinstance(other, type):
+        hint = ": declare its rows, stream(table.schema, name=...), and give the table as the data of that"
+        if method == "join":
+            hint = ": a table in memory is brought in by lookup(table, on=...)"
     raise TypeError(f"{method}() takes a Stream, not {type(other).__name__}{hint}")
 
 

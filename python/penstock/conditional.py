@@ -73,7 +73,7 @@ class Then(Expr):
         super().__init__(_penstock.Expr.when(list(branches), None))
         self._fill(_branches=branches)
 
-    def when(self, condition: Expr | bool) -> When:
+    def when(self, condition: Expr) -> When:
         """Another condition, for the rows in which none before it holds.
 
         Args:
@@ -83,7 +83,7 @@ class Then(Expr):
             The condition; `then` gives it a value.
 
         Raises:
-            TypeError: The condition is neither an expression nor a bool.
+            TypeError: The condition is no expression. A bool is none: it would be the same for all rows.
 
         Example:
             >>> import penstock as ps
@@ -111,14 +111,18 @@ class Then(Expr):
 
 
 def _as_condition(condition: object) -> Expr:
-    if not isinstance(condition, Expr | bool):
-        raise TypeError(
-            f"when() takes a condition such as col('a') > 1, not {type(condition).__name__} {condition!r}"
+    if isinstance(condition, Expr):
+        return condition
+    text = f"when() takes a condition such as col('a') > 1, not {type(condition).__name__} {condition!r}"
+    if isinstance(condition, bool):
+        text += (
+            ": Python decides `x is None` before the pipeline runs; write x.is_null() or x.is_not_null(), or "
+            f"lit({condition}) if that is meant"
         )
-    return as_expr(condition)
+    raise TypeError(text)
 
 
-def when(condition: Expr | bool) -> When:
+def when(condition: Expr) -> When:
     """Begins a choice: `when(condition).then(value)`, any number of times, perhaps with `.otherwise(value)`.
 
     A row takes the value beside the first condition that holds. A condition that is null does not hold.
@@ -132,7 +136,7 @@ def when(condition: Expr | bool) -> When:
         The condition; `then` gives it a value.
 
     Raises:
-        TypeError: The condition is neither an expression nor a bool.
+        TypeError: The condition is no expression. A bool is none: it would be the same for all rows.
 
     Example:
         >>> import pyarrow as pa

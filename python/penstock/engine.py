@@ -35,7 +35,7 @@ from penstock.replay import Replay
 from penstock.running import by_stream
 from penstock.schemas import SchemaLike
 from penstock.shared import OnLag, SharedSource
-from penstock.sources import open_source
+from penstock.sources import Opening
 from penstock.stream import Stream, stream
 from penstock.times import ManualClock
 
@@ -201,10 +201,10 @@ class Engine(Frozen):
             NameTakenError: Another query or source has that name.
             PlanError: The pipeline does not go with its shared source, or an option has a value that it
                 cannot have.
-            SchemaMismatchError: A batch was pushed that does not have the declared columns. The `PushSource`
-                stays as it is.
+            SchemaMismatchError: A batch was pushed that does not have the declared columns.
             SourceEndedError: The shared source has ended.
-            StreamConsumedError: The source can be read only once, and was.
+            StreamConsumedError: The source can be read only once, and was. A query that was refused has not
+                read it.
             TypeError: An argument is of the wrong kind.
 
         Example:
@@ -223,14 +223,17 @@ class Engine(Frozen):
             raise TypeError(f"on_lag takes a name, not {type(on_lag).__name__} {on_lag!r}")
         takers = _takers(outputs.names, sink)
         several = len(outputs.streams) > 1
-        sources = [
-            (stream, _open_any(one, f"source[{stream!r}]" if several else "source"), _upstream(one))
-            for stream, one in by_stream(outputs.streams, source, "source")
-        ]
-        spreading = read_spreading(parallelism, strategy)
-        native = self._native.submit(
-            outputs, sources, takers, name, on_lag, read_on_error(on_error), spreading
-        )
+        spreading, on_bad = read_spreading(parallelism, strategy), read_on_error(on_error)
+        with Opening() as opening:
+            sources = [
+                (
+                    stream,
+                    _open_any(opening, one, f"source[{stream!r}]" if several else "source"),
+                    _upstream(one),
+                )
+                for stream, one in by_stream(outputs.streams, source, "source")
+            ]
+            native = self._native.submit(outputs, sources, takers, name, on_lag, on_bad, spreading)
         query = Query(native, self)
         with self._lock:
             self._let_go()
@@ -276,7 +279,8 @@ class Engine(Frozen):
             hold: False lets rows come as soon as the first query reads them, True when `SharedSource.start`
                 is called: so that several queries see the same rows.
             on_error: What becomes of what the source cannot take: a row whose time is null or too far ahead,
-                or a batch that does not have the declared columns. "fail" (the default) ends the source, and
+                or a batch that does not have the declared columns, unless it is pushed: `PushSource.push`
+                refuses that, and the source does not see it. "fail" (the default) ends the source, and
                 with it the queries that read it. "skip" leaves it out, and counts its rows as
                 `rows_rejected` of the source; the watermark does not move for them. A function does the same,
                 and is called with each `Batch` of such rows: see `Stream.run`.
@@ -290,8 +294,7 @@ class Engine(Frozen):
             MemoryLimitExceeded: There is not enough memory for its rows.
             NameTakenError: Another query or source has that name.
             PlanError: The stream is more than declared, or has a `max_ahead` already.
-            SchemaMismatchError: A batch was pushed that does not have the declared columns. The `PushSource`
-                stays as it is.
+            SchemaMismatchError: A batch was pushed that does not have the declared columns.
             StreamConsumedError: The data can be read only once, and was.
             TypeError: An argument is of the wrong kind.
 
@@ -316,8 +319,10 @@ class Engine(Frozen):
         plan = declared._plan
         if max_ahead is not None:
             plan = plan.with_max_ahead(normalise_duration(max_ahead, "max_ahead"))
-        opened, on_bad = (_open(data, "data"), _upstream(data)), read_on_error(on_error)
-        source = SharedSource(self._native.share(plan, opened, name, bool(hold), on_bad))
+        on_bad = read_on_error(on_error)
+        with Opening() as opening:
+            opened = _open(opening, data, "data"), _upstream(data)
+            source = SharedSource(self._native.share(plan, opened, name, bool(hold), on_bad))
         with self._lock:
             self._let_go()
             self._sources.append(source)
@@ -515,14 +520,14 @@ def _check_on_exit(on_exit: object) -> None:
         raise PlanError(f'on_exit is "drain" or "stop", not "{on_exit}"')
 
 
-def _open(data: ArrowData | PushSource | Replay, argument: str) -> object:
-    return data._native if isinstance(data, PushSource | Replay) else open_source(data, argument)
+def _open(opening: Opening, data: ArrowData | PushSource | Replay, argument: str) -> object:
+    return data._native if isinstance(data, PushSource | Replay) else opening.open(data, argument)
 
 
-def _open_any(source: object, argument: str) -> object:
+def _open_any(opening: Opening, source: object, argument: str) -> object:
     if isinstance(source, SharedSource):
         return source._native
-    return _open(source, argument)  # type: ignore[arg-type]  # what it is not is refused there
+    return _open(opening, source, argument)  # type: ignore[arg-type]  # what it is not is refused there
 
 
 def _upstream(source: object) -> _penstock.Query | None:

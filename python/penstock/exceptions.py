@@ -555,7 +555,9 @@ class RowsDiscardedWarning(UserWarning):
 class LateRowsWarning(UserWarning):
     """Rows came after their window had closed and were left out. Raise `delay=` if they should count.
 
-    Issued once by `Stream.run`, at the line that called it. How many there were is in `Result.rows_late`.
+    `Stream.run` issues it at the line that called it. A query issues it once, where somebody waits for it,
+    takes its result, reads its last batch or stops it; `Engine.stop` and the end of its block do so for the
+    others. How many rows there were is in `Result.rows_late` and in `Query.metrics`.
 
     Example:
         >>> import warnings

@@ -67,6 +67,14 @@ class Expr(Frozen):
             )
         return self._with(op, other)
 
+    def _ordered(self, op: str, other: object) -> "Expr":
+        if other is None:
+            raise TypeError(
+                f"{self!r} {op} None would be null for every row, whatever the value: "
+                f"write {self!r}.is_null() or {self!r}.is_not_null(), or compare it with a value"
+            )
+        return self._with(op, other)
+
     def _after(self, other: object, op: str) -> "Expr":
         return Expr(as_expr(other)._native.binary(op, self._native))
 
@@ -127,16 +135,16 @@ class Expr(Frozen):
     __hash__ = None  # type: ignore[assignment]
 
     def __lt__(self, other: "Expr | Value") -> "Expr":
-        return self._with("<", other)
+        return self._ordered("<", other)
 
     def __le__(self, other: "Expr | Value") -> "Expr":
-        return self._with("<=", other)
+        return self._ordered("<=", other)
 
     def __gt__(self, other: "Expr | Value") -> "Expr":
-        return self._with(">", other)
+        return self._ordered(">", other)
 
     def __ge__(self, other: "Expr | Value") -> "Expr":
-        return self._with(">=", other)
+        return self._ordered(">=", other)
 
     def __and__(self, other: "Expr | Value") -> "Expr":
         return self._with("&", other)

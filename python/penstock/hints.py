@@ -1,10 +1,14 @@
 """What to write instead, for what people try because other libraries have it."""
 
 import difflib
-import re
-from collections.abc import Mapping
 
-__all__ = ["comparison_hint", "missing_attribute", "missing_of_expr", "missing_of_stream"]
+__all__ = [
+    "missing_attribute",
+    "missing_of_expr",
+    "missing_of_query",
+    "missing_of_stream",
+    "missing_of_windowed",
+]
 
 _WINDOW = "rows are grouped by window and key: .window(tumbling(...), by=...).agg(count())"
 _FILTER = "rows are chosen by .filter(col(...) > 3)"
@@ -75,6 +79,27 @@ _EXPR = {
     "contains": ".str.contains(text)",
     "startswith": ".str.starts_with(text)",
     "endswith": ".str.ends_with(text)",
+}
+
+
+_COLLECTED = 'the results of a query that was submitted with sink="collect" are .result()'
+_QUERY = {
+    "collect": _COLLECTED,
+    "to_arrow": f"{_COLLECTED}.to_arrow()",
+    "to_pandas": f"{_COLLECTED}.to_pandas()",
+    "to_polars": f"{_COLLECTED}.to_polars()",
+    "to_pylist": f"{_COLLECTED}.to_pylist()",
+    "to_table": f"{_COLLECTED}.to_arrow()",
+    "head": f"{_COLLECTED}.head()",
+    "fetchall": f"{_COLLECTED}.to_pylist()",
+    "rows_in": 'its counters are .metrics()["rows_in"]',
+    "rows_out": 'its counters are .metrics()["rows_out"]',
+    "cancel": ".stop() ends it, and .stop(drain=True) behind what it has taken in",
+    "close": ".stop() ends it, and .stop(drain=True) behind what it has taken in",
+    "kill": ".stop() ends it",
+    "join": ".wait() waits until it has ended",
+    "is_alive": 'whether it runs is .status == "running"',
+    "awaitTermination": ".wait() waits until it has ended",
 }
 
 
@@ -151,25 +176,53 @@ def missing_of_expr(expr: object, name: str) -> AttributeError:
     return missing_attribute(expr, name, "an expression", hint)
 
 
-def comparison_hint(text: str, columns: Mapping[str, object] | list[str]) -> str:
-    """Says how a predicate that was written as text is written as an expression.
+def missing_of_windowed(windowed: object, name: str, keys: bool = True) -> AttributeError:
+    """Makes the error for a method that a `WindowedStream` or a `CoGroupedStream` does not have.
 
     Args:
-        text: What was written, such as "price > 3".
-        columns: The columns of the stream.
+        windowed: The stream in windows.
+        name: What was asked for.
+        keys: Whether it is one stream, whose keys and rows are at hand.
 
     Returns:
-        What to write instead.
+        The error, to be raised.
 
     Example:
-        >>> from penstock.hints import comparison_hint
-        >>> comparison_hint("price > 3", ["price"])
-        'write col("price") > 3'
+        >>> import penstock as ps
+        >>> from penstock.hints import missing_of_windowed
+        >>> windowed = ps.stream({"at": "int64"}, time="at").window(ps.tumbling(10))
+        >>> print(missing_of_windowed(windowed, "sum"))
+        a WindowedStream has no 'sum'; what is computed for each window is said by .agg(sum("..."))
     """
-    found = re.fullmatch(r"\s*(\w+)\s*(==|!=|<=|>=|=|<|>)\s*(.+?)\s*", text)
-    if found is not None and found[1] in columns:
-        sign = "==" if found[2] == "=" else found[2]
-        return f'write col("{found[1]}") {sign} {found[3]}'
-    if text in columns:
-        return f'a column is written col("{text}")'
-    return 'a predicate is written with col("..."), as in col("price") > 3'
+    hint = None
+    if name in _AGGREGATES:
+        made = _AGGREGATES[name] + ("()" if name == "count" else '("...")')
+        made = made if keys else f'left={{"name": {made}}}'
+        hint = f"what is computed for each window is said by .agg({made})"
+    elif name in ("group_by", "groupby", "groupBy", "key_by"):
+        hint = "the keys of a window are its by=: .window(tumbling(...), by=...)"
+    elif keys and name in ("sort", "sort_by", "order_by", "limit", "head"):
+        hint = "the first rows of each window come from .top_k(k, by=...)"
+    elif not hasattr(type(windowed), name) and (name in _STREAM or name in ("filter", "select", "run")):
+        hint = ".agg(...) makes it a stream again"
+    return missing_attribute(windowed, name, f"a {type(windowed).__name__}", hint)
+
+
+def missing_of_query(query: object, name: str) -> AttributeError:
+    """Makes the error for a method that a `Query` does not have.
+
+    Args:
+        query: The query.
+        name: What was asked for.
+
+    Returns:
+        The error, to be raised.
+
+    Example:
+        >>> import penstock as ps
+        >>> from penstock.hints import missing_of_query
+        >>> with ps.Engine(workers=1) as engine:
+        ...     print(missing_of_query(engine.submit(ps.stream({"n": "int64"}), source=[]), "join"))
+        a Query has no 'join'; .wait() waits until it has ended
+    """
+    return missing_attribute(query, name, "a Query", _QUERY.get(name))

@@ -8,6 +8,7 @@ from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
 from penstock.exceptions import PlanError
+from penstock.hints import missing_of_query
 from penstock.lateness import warn_late
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData
@@ -56,6 +57,13 @@ class Query(Frozen):
         if not isinstance(native, _penstock.Query):
             raise TypeError("a Query is not made directly: use engine.submit(stream, source=...)")
         self._fill(_native=native, _engine=engine)
+
+    if not TYPE_CHECKING:  # a type checker is to know what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_of_query(self, name)
 
     @property
     def name(self) -> str:
@@ -117,10 +125,12 @@ class Query(Frozen):
         """Ends the query, and waits until it has ended. Does nothing if it has ended before.
 
         Args:
-            drain: False gives up what is on its way. True ends the input where it stands: batches that were
-                pushed, or given by an iterable, are processed, windows close, and results leave; somebody has
-                to take these. A replay ends in the middle of a batch. Of a shared source, the query takes
-                what that has read by now. A `PushSource` refuses what is pushed from now on.
+            drain: False gives up what is on its way. True ends the input where it stands: batches that the
+                query has taken in are processed, windows close, and results leave; somebody has to take
+                these. Those are all that were pushed, and those that were read of an iterable or a stream,
+                but not one that still waited for room: it is dropped, with the rest of a table that it was a
+                part of. A replay ends in the middle of a batch. Of a shared source, the query takes what that
+                has read by now. A `PushSource` refuses what is pushed from now on.
 
         Raises:
             PenstockError: It failed while it was drained; and any exception of your own source or sink.
@@ -437,8 +447,7 @@ class Results(Frozen):
         return self._query._native.stream(self._output, self._query, requested_schema)
 
     def _as_source(self, argument: str) -> AwaitedItems:
-        self._query._native.claim(self._output)
-        return AwaitedItems(_Upstream(self), None, argument)
+        return _Awaited(self, argument)
 
     def __repr__(self) -> str:
         return f'penstock.Results of query "{self._query.name}": {self._query.status}'
@@ -459,6 +468,18 @@ class _Upstream:
 
     def close(self) -> None:
         """Leaves what is not read to whoever has the query."""
+
+
+class _Awaited(AwaitedItems):
+    """The results of a query as the items of another one, which claims them."""
+
+    def __init__(self, results: Results, argument: str) -> None:
+        results._query._native.claim(results._output)
+        super().__init__(_Upstream(results), None, argument)
+        self._results = results
+
+    def _unclaim(self) -> None:
+        self._results._query._native.unclaim(self._results._output)
 
 
 class _Later:

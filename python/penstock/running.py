@@ -9,7 +9,7 @@ from penstock.options import Spreading
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream
 from penstock.rejecting import OnError, read_on_error
 from penstock.result import Result
-from penstock.sources import open_source
+from penstock.sources import Opening
 
 __all__ = ["by_stream", "run_outputs", "run_part_of"]
 
@@ -78,7 +78,9 @@ def run_outputs(
         >>> run_outputs(_penstock.Outputs([("a", plan)]), [], read_options(), warn_above=2)["a"].rows_in
         0
     """
-    made = outputs.run(_opened(outputs, data), options, read_on_error(on_error), spreading)
+    with Opening() as opening:
+        opened = _opened(opening, outputs, data)
+        made = outputs.run(opened, options, read_on_error(on_error), spreading)
     return _results(outputs, made, warn_above + 1)
 
 
@@ -120,19 +122,20 @@ def run_part_of(
         >>> run_part_of(outputs, [], read_options(), states=[], last=True, warn_above=2)[1] is None
         True
     """
-    opened = _opened(outputs, data)
     going = (last, None if told is None else dict(told))
-    made, after, behind = outputs.run_part(opened, options, read_on_error(on_error), list(states), going)
+    with Opening() as opening:
+        opened = _opened(opening, outputs, data)
+        made, after, behind = outputs.run_part(opened, options, read_on_error(on_error), list(states), going)
     come = {name: None if time == _NEVER else time for name, time in zip(outputs.names, behind, strict=True)}
     return _results(outputs, made, warn_above + 1), after, come
 
 
 def _opened(
-    outputs: _penstock.Outputs, data: ArrowData | Mapping[str, ArrowData]
+    opening: Opening, outputs: _penstock.Outputs, data: ArrowData | Mapping[str, ArrowData]
 ) -> list[tuple[str, object]]:
     several = len(outputs.streams) > 1
     return [
-        (name, open_source(one, f"data[{name!r}]" if several else "data"))  # type: ignore[arg-type]
+        (name, opening.open(one, f"data[{name!r}]" if several else "data"))  # type: ignore[arg-type]
         for name, one in by_stream(outputs.streams, data, "data")
     ]
 

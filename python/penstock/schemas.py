@@ -219,12 +219,14 @@ def _written(annotation: object) -> str:
 
 
 def _hint(schema: object) -> str:
+    is_tuple = isinstance(schema, tuple) and hasattr(schema, "_fields")
+    is_model = isinstance(getattr(type(schema), "model_fields", None), Mapping)
+    if is_tuple or is_model or dataclasses.is_dataclass(schema):
+        return f": use the class, {type(schema).__name__}"
     if callable(getattr(schema, "collect_schema", None)):
         return ": use its .collect_schema()"
     if hasattr(schema, "schema"):
         return ": use its .schema"
-    if dataclasses.is_dataclass(schema) or isinstance(getattr(schema, "model_fields", None), Mapping):
-        return f": use the class, {type(schema).__name__}"
     if hasattr(schema, "dtypes"):
         return ": use pyarrow.Schema.from_pandas(frame)"
     return ""

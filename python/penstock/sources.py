@@ -6,34 +6,24 @@ passes untouched.
 """
 
 import inspect
-import sys
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from types import GeneratorType
+from types import GeneratorType, TracebackType
 from typing import Any, Self, TypeGuard
-from weakref import WeakSet
 
+from penstock._claims import claim, is_single, release
 from penstock.asynchronous import Pump
 from penstock.exceptions import StreamConsumedError
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream, _LazyBatches, _Readable, _Scannable
 from penstock.records import is_record, records_to_arrow
 
-__all__ = ["AwaitedItems", "Items", "open_one", "open_source"]
+__all__ = ["AwaitedItems", "Items", "Opening", "open_one", "open_source"]
 
 _ACCEPTED = (
     "an object that speaks the Arrow PyCapsule protocol (a pyarrow Table, RecordBatch or RecordBatchReader, "
     "a pandas or polars DataFrame, ...)"
 )
 _ACCEPTED_DATA = f"{_ACCEPTED} or an iterable of such objects"
-
-# Readers and iterators that were read before. One at its end gives nothing when it is asked again, without a
-# word, so this is remembered here.
-_read_before: WeakSet[object] = WeakSet()
-# The same for those that cannot be weakly referenced, such as the iterators of lists. One that nobody else
-# holds cannot come back, and is let go when the next one comes.
-_kept_before: list[object] = []
-# References to an object of that list while it is looked at, if nobody else holds it.
-_OUR_REFERENCES = 3
 
 
 class Items(Iterator[object]):
@@ -51,25 +41,58 @@ class Items(Iterator[object]):
     """
 
     def __init__(self, data: Iterable[object], argument: str) -> None:
-        self._source = iter(data)
-        self._is_single = self._source is data
+        source = iter(data)
+        self._begin(source if source is data else None, argument)
+        self._items = source
+
+    def _begin(self, single: object | None, argument: str) -> None:
+        """Claims what can be read only once."""
+        if single is not None:
+            claim(single, argument)
+        self._single = single
         self._argument = argument
         self._number = 0
-        if self._is_single:
-            _check_unread(data, argument)
+        self._is_read = False
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> ArrowStream | ArrowArray:
-        if self._number == 0 and self._is_single:
-            _claim(self._source, self._argument)
-        return self._checked(next(self._source))
+        self._is_read = True
+        return self._checked(next(self._items))
 
     def _checked(self, item: object) -> ArrowStream | ArrowArray:
         name = f"item {self._number} of {self._argument}"
         self._number += 1
         return _open_item(item, name)
+
+    def give_back(self) -> None:
+        """Leaves the iterable to somebody else, unless some of it was read.
+
+        Example:
+            >>> from penstock.sources import Items
+            >>> tables = iter([])
+            >>> Items(tables, "data").give_back()
+            >>> list(Items(tables, "data"))
+            []
+        """
+        if not self._is_read:
+            self._unclaim()
+
+    def _unclaim(self) -> None:
+        if self._single is not None:
+            release(self._single)
+
+
+class _Reader(Items):
+    """A reader of Arrow batches as the only item: it is opened when somebody reads it."""
+
+    def __init__(self, reader: ArrowStream | ArrowArray, argument: str) -> None:
+        self._begin(reader, argument)
+        self._items = iter([reader])
+
+    def _checked(self, item: object) -> ArrowStream | ArrowArray:
+        return _check(item, self._argument)
 
 
 class AwaitedItems(Items):
@@ -93,13 +116,8 @@ class AwaitedItems(Items):
     """
 
     def __init__(self, pump: Any, source: object | None, argument: str) -> None:
+        self._begin(source, argument)
         self._pump = pump
-        self._source: Any = source
-        self._is_single = source is not None
-        self._argument = argument
-        self._number = 0
-        if source is not None:
-            _check_unread(source, argument)
 
     def ready(self, seconds: float) -> bool:
         """Waits for the next item, or the end.
@@ -119,9 +137,7 @@ class AwaitedItems(Items):
             >>> AwaitedItems(Pump(nothing()), None, "data").ready(60)
             True
         """
-        if self._is_single:
-            _claim(self._source, self._argument)
-            self._is_single = False
+        self._is_read = True
         return bool(self._pump.ready(seconds))
 
     def __next__(self) -> ArrowStream | ArrowArray:
@@ -140,6 +156,60 @@ class AwaitedItems(Items):
             >>> AwaitedItems(Pump(nothing()), None, "data").close()
         """
         self._pump.close()
+
+
+class Opening:
+    """Opens the sources of one query. If that does not come to be, those that were not read are free again.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from penstock.sources import Opening
+        >>> tables = iter([pa.table({"price": [1]})])
+        >>> with Opening() as opening:
+        ...     source = opening.open(tables, "source")
+        >>> next(source).num_rows
+        1
+    """
+
+    def __init__(self) -> None:
+        self._opened: list[Items] = []
+
+    def open(self, data: ArrowData, argument: str) -> ArrowStream | ArrowArray | Items:
+        """Turns data into what the engine reads, as `open_source` does.
+
+        Args:
+            data: Whatever the user handed in.
+            argument: How the user knows it, for the error message.
+
+        Returns:
+            Arrow data, or an iterator that checks each item.
+
+        Raises:
+            TypeError: It is neither, with a hint at what to do instead.
+            StreamConsumedError: It can be read only once, and was.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> from penstock.sources import Opening
+            >>> table = pa.table({"price": [1, 2]})
+            >>> with Opening() as opening:
+            ...     opening.open(table, "data") is table
+            True
+        """
+        opened = open_source(data, argument)
+        if isinstance(opened, Items):
+            self._opened.append(opened)
+        return opened
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            for opened in self._opened:
+                opened.give_back()
 
 
 def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | Items:
@@ -173,8 +243,7 @@ def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | It
     if isinstance(source, Items):
         return source
     if isinstance(source, ArrowStream | ArrowArray):
-        _claim(source, argument)
-        return source
+        return _Reader(source, argument) if is_single(source) else source
     if isinstance(source, AsyncIterable):
         single = source if isinstance(source, AsyncIterator) else None
         return AwaitedItems(Pump(source), single, argument)
@@ -246,42 +315,12 @@ def _open_item(item: object, name: str) -> ArrowStream | ArrowArray:
     if _is_list_of_records(item):
         return records_to_arrow(item, name)
     opened = _check(item, name)
-    _claim(opened, name)
+    claim(opened, name)
     return opened
 
 
 def _is_list_of_records(item: object) -> TypeGuard[Sequence[object]]:
     return isinstance(item, list | tuple) and len(item) > 0 and is_record(item[0])
-
-
-def _is_remembered(data: object) -> bool:
-    try:
-        if data in _read_before:
-            return True
-    except TypeError:  # it cannot be hashed
-        pass
-    return any(kept is data for kept in _kept_before)
-
-
-def _check_unread(data: object, argument: str) -> None:
-    """Refuses what can be read only once, and was."""
-    if _is_remembered(data):
-        raise StreamConsumedError(
-            f"{argument} is a {type(data).__name__} that was read before: it can be read only once. "
-            "Open or make it again, or keep the data in a table or a list."
-        )
-
-
-def _claim(data: object, argument: str) -> None:
-    """Remembers what can be read only once; tables and batches may come as often as they like."""
-    if not hasattr(data, "read_next_batch") and not isinstance(data, Iterator | AsyncIterator):
-        return
-    _check_unread(data, argument)
-    try:
-        _read_before.add(data)
-    except TypeError:
-        _kept_before[:] = [kept for kept in _kept_before if sys.getrefcount(kept) > _OUR_REFERENCES]
-        _kept_before.append(data)
 
 
 def _check(item: object, name: str) -> ArrowStream | ArrowArray:

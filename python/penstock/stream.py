@@ -73,7 +73,10 @@ def stream(
             the time column; more than the delay. A row beyond that, such as one of the year 2200, is
             rejected, as `on_error=` says, and does not move the watermark. It is judged by the rows before it
             that were taken; before the first of them there is no watermark, and any time is taken. Choose it
-            longer than the longest pause of the stream: rows behind a longer one are rejected, too.
+            longer than the longest pause of the stream: rows behind a longer one are rejected, too. With a
+            column of watermarks it bounds these as well: a row with one beyond that is rejected. With a
+            function it bounds the times only, by what was said of the batches before: what the function says
+            is taken as it is, and it sees the rows that are rejected.
         name: What its data is known by, where a pipeline reads several streams. Streams of the same name are
             one, and have to be declared alike.
 

@@ -1,7 +1,7 @@
 """Streams cut into windows, waiting to be told what to compute for each."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NoReturn, final
 
 from penstock import _penstock
 from penstock._arguments import read_aggregate, read_column
@@ -10,6 +10,7 @@ from penstock.aggregates import Aggregate
 from penstock.durations import Duration, normalise_duration
 from penstock.exceptions import PlanError
 from penstock.expr import Expr
+from penstock.hints import missing_of_windowed
 from penstock.windows import Window
 
 if TYPE_CHECKING:
@@ -48,6 +49,13 @@ class WindowedStream(Frozen):
         closes = None if close_after is None else normalise_duration(close_after, "close_after")
         self._fill(_plan=plan, _window=window, _keys=tuple(keys), _lateness=lateness, _close_after=closes)
 
+    if not TYPE_CHECKING:  # a type checker is to know what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_of_windowed(self, name)
+
     def agg(self, /, *aggregates: Aggregate, **named: Aggregate) -> "Stream":
         """Makes one row of each window and key.
 
@@ -65,7 +73,8 @@ class WindowedStream(Frozen):
         Raises:
             UnknownColumnError: The stream has no such column.
             TypeMismatchError: An aggregate does not go with the type of its column.
-            PlanError: Two columns would have the same name.
+            PlanError: Two columns would have the same name; or all rows of a window have one time, so that
+                there is no `first` and no `last` of them.
 
         Example:
             >>> import pyarrow as pa
@@ -153,6 +162,13 @@ class CoGroupedStream(Frozen):
         keys: tuple[Sequence[Expr], Sequence[Expr]],
     ) -> None:
         self._fill(_plans=plans, _window=window, _keys=(tuple(keys[0]), tuple(keys[1])))
+
+    if not TYPE_CHECKING:  # a type checker is to know what is not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_of_windowed(self, name, keys=False)
 
     def agg(
         self, *, left: Mapping[str, Aggregate] | None = None, right: Mapping[str, Aggregate] | None = None

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock import col
 from reference.engine import batches_of
-from reference.grouping import KINDS, aggregate, cogrouped
+from reference.grouping import aggregate, build_agg, cogrouped
 from reference.joining import Side, joined
 from reference.plans import Row
 from reference.strategies import cuts
@@ -252,7 +252,7 @@ def build(node: Node, given: Sequence[ps.Stream]) -> ps.Stream:
         found = first.window(window, by="k").top_k(node.number, "v")
         return found.select(*shape, v=col("v") * 10 + col("rank"))
     by = "k" if node.number == 1 else ps.lit("all").alias("k")
-    return first.window(window, by=by).agg(v=KINDS[how][0]("v"))
+    return build_agg(first.window(window, by=by), {"v": (how, "v")})
 
 
 def answer(graph: Graph) -> Answer:

@@ -115,6 +115,19 @@ def build(aggregates: Aggregates) -> dict[str, ps.Aggregate]:
     }
 
 
+def build_agg(windowed: ps.WindowedStream, aggregates: Aggregates) -> ps.Stream:
+    """The results of the windows of any stream. Where all rows of a window have one time, the engine refuses
+    `first` and `last`: they would be the smallest and the largest value."""
+    try:
+        return windowed.agg(**build(aggregates))
+    except ps.PlanError:
+        instead = {"first": "min", "last": "max"}
+        other = {name: (instead.get(kind, kind), column) for name, (kind, column) in aggregates.items()}
+        if other == aggregates:
+            raise
+        return windowed.agg(**build(other))
+
+
 def aggregated(
     windows: Windows,
     arrived: Sequence[Arrived],

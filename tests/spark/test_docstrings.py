@@ -23,6 +23,8 @@ def test_the_modules_were_found() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(spark: SparkSession, name: str) -> None:
-    tried = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    """Each is pasted into a session of its own, which knows nothing of the module."""
+    module = importlib.import_module(name)
+    tried = doctest.testmod(module, globs={"__name__": "__main__"}, optionflags=doctest.ELLIPSIS)
     assert tried.attempted > 0
     assert tried.failed == 0

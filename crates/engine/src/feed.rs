@@ -7,7 +7,11 @@
 //! F3. Whether the feed is cut off is settled under the lock under which a batch goes in: once `cut` has returned, none
 //!     does. The task looks at that before it looks for a batch, so it ends behind the last one.
 //! F4. The function that says how far event time has come is called once for each batch, in order, when there is room
-//!     for it, without any lock, and never while it stands in a push of its own.
+//!     for it, without any lock, and never while it stands in a push of its own. A query that does not start leaves its
+//!     answers behind: the next one asks again, from the first batch on.
+//! F5. Nothing is taken from the feed before its query has started, and until then the ring belongs to the feed: a query
+//!     that could not be started leaves every batch to the next one. Each end that was lent has a number, and only the
+//!     last one may read.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -32,6 +36,11 @@ use crate::plan::WatermarkFunction;
 /// Batches that may wait for the source by default.
 pub const FEED_BATCHES: usize = 4;
 
+/// The feed was dropped.
+const DROPPED: u64 = 1;
+/// The query takes no more.
+const CUT: u64 = 2;
+
 /// What went wrong outside of the engine.
 pub type OutsideError = Box<dyn Error + Send + Sync>;
 
@@ -53,19 +62,32 @@ enum Marker {
     Function(Arc<dyn WatermarkFunction>),
 }
 
+/// Who reads the feed, and what it has said about batches.
 #[derive(Default)]
-struct Marking {
+struct Reading {
+    /// The number of the end that may read (F5).
+    number: u64,
+    has_started: bool,
+    /// The ring, until the end that reads it takes its first batch.
+    consumer: Option<Consumer<Arrived>>,
     marker: Marker,
     /// The columns that batches must have, once a query has said so to whoever pushes.
     expected: Option<SchemaRef>,
-    /// Batches that came before it was known, and what was said of them then.
+    /// Batches that came before the query had started. Those that a function was asked about have a mark each.
     early: VecDeque<RecordBatch>,
     marks: VecDeque<Option<i64>>,
 }
 
-impl Marking {
+impl Reading {
     fn check(&self, batch: &RecordBatch) -> Result<(), BatchError> {
         self.expected.as_ref().map_or(Ok(()), |schema| SourceColumns::check(schema, batch))
+    }
+
+    /// Keeps a batch for the next query, in case that this one does not start.
+    fn keep(&mut self, batch: &RecordBatch) {
+        if !self.has_started {
+            self.early.push_back(batch.clone());
+        }
     }
 }
 
@@ -73,7 +95,7 @@ impl Marking {
 struct Shared {
     bell: Mutex<Option<Arc<Bell>>>,
     failure: Mutex<Option<OutsideError>>,
-    marking: Mutex<Marking>,
+    reading: Mutex<Reading>,
     /// The thread that stands in the function of the marker.
     asking: Mutex<Option<ThreadId>>,
     /// Whether no batch is taken any more.
@@ -83,7 +105,7 @@ struct Shared {
     /// Batches without rows, which may still say how far event time has come.
     empty: AtomicU64,
     arrivals: Arrivals,
-    /// 1 once no other batch comes: the end waits as well.
+    /// Why no other batch comes, [`DROPPED`] or [`CUT`]: then the end waits as well.
     ended: AtomicU64,
     /// Whether the source is gone.
     gone: AtomicBool,
@@ -116,6 +138,19 @@ impl Shared {
     fn is_asking_here(&self) -> bool {
         *locked(&self.asking) == Some(thread::current().id())
     }
+
+    /// Forgets the query that the feed was lent to, and gives the number of the next end.
+    fn renew(&self) -> u64 {
+        *locked(&self.bell) = None;
+        *locked(&self.is_cut) = false;
+        self.ended.fetch_and(!CUT, Ordering::Relaxed);
+        let mut reading = locked(&self.reading);
+        reading.number += 1;
+        reading.marker = Marker::Unknown;
+        reading.expected = None;
+        reading.marks.clear();
+        reading.number
+    }
 }
 
 /// Speaks of a feed, whoever has its ends.
@@ -132,7 +167,14 @@ impl FeedHandle {
     /// Takes no batch from now on (F3).
     pub(crate) fn cut(&self) {
         *locked(&self.0.is_cut) = true;
-        self.0.ended.store(1, Ordering::Relaxed);
+        self.0.ended.fetch_or(CUT, Ordering::Relaxed);
+    }
+
+    /// Lets the query that has the end take batches: nothing can keep it from starting any more (F5).
+    pub(crate) fn start(&self) {
+        let mut reading = locked(&self.0.reading);
+        reading.has_started = true;
+        reading.early.clear();
     }
 }
 
@@ -145,7 +187,8 @@ impl Pending for FeedPending {
         if self.0.gone.load(Ordering::Relaxed) {
             return Work::default();
         }
-        let signals = self.0.ended.load(Ordering::Relaxed) + self.0.empty.load(Ordering::Relaxed);
+        let ended = u64::from(self.0.ended.load(Ordering::Relaxed) != 0);
+        let signals = ended + self.0.empty.load(Ordering::Relaxed);
         Work { rows: self.0.rows.load(Ordering::Relaxed), signals }
     }
 
@@ -163,7 +206,10 @@ pub struct Feed {
 
 /// The other end, for [`crate::Engine::submit`].
 pub struct FeedEnd {
-    consumer: Consumer<Arrived>,
+    /// The ring, once the query has taken something (F5).
+    consumer: Option<Consumer<Arrived>>,
+    /// `None` for the end that others are lent of.
+    number: Option<u64>,
     shared: Arc<Shared>,
 }
 
@@ -174,7 +220,9 @@ pub struct FeedEnd {
 pub fn feed(batches: usize) -> (Feed, FeedEnd) {
     let (producer, consumer) = ring(batches);
     let shared = Arc::new(Shared::default());
-    (Feed { producer: Some(producer), shared: Arc::clone(&shared) }, FeedEnd { consumer, shared })
+    locked(&shared.reading).consumer = Some(consumer);
+    let feed = Feed { producer: Some(producer), shared: Arc::clone(&shared) };
+    (feed, FeedEnd { consumer: None, number: None, shared })
 }
 
 /// What became of a batch that was pushed.
@@ -212,7 +260,7 @@ impl Feed {
             return Pushed::Itself;
         }
         // Before it waits for room that it would not use.
-        if let Err(error) = locked(&self.shared.marking).check(&batch) {
+        if let Err(error) = locked(&self.shared.reading).check(&batch) {
             return Pushed::Unfit(error);
         }
         let deadline = Instant::now().checked_add(timeout);
@@ -265,20 +313,30 @@ impl Feed {
 
     /// How far event time has come behind a batch, if a function says that.
     fn mark(&mut self, batch: &RecordBatch) -> Result<Option<i64>, Pushed> {
-        let function = {
-            let mut marking = locked(&self.shared.marking);
-            // Under the lock under which the query looks at early batches: either of them checks this one.
-            marking.check(batch).map_err(Pushed::Unfit)?;
-            match &marking.marker {
-                Marker::Nobody => return Ok(None),
-                Marker::Function(function) => Arc::clone(function),
-                Marker::Unknown => {
-                    marking.early.push_back(batch.clone());
-                    return Ok(None);
+        loop {
+            let (function, number) = {
+                let mut reading = locked(&self.shared.reading);
+                // Under the lock under which the query looks at early batches: either of them checks this one.
+                reading.check(batch).map_err(Pushed::Unfit)?;
+                match &reading.marker {
+                    Marker::Function(function) => (Arc::clone(function), reading.number),
+                    Marker::Nobody | Marker::Unknown => {
+                        reading.keep(batch);
+                        return Ok(None);
+                    }
                 }
+            };
+            let mark = self.shared.ask(&*function, batch).map_err(Pushed::Failed)?;
+            let mut reading = locked(&self.shared.reading);
+            if reading.number != number {
+                continue; // that query did not start, and its function says nothing of this batch
             }
-        };
-        self.shared.ask(&*function, batch).map_err(Pushed::Failed)
+            if !reading.has_started {
+                reading.keep(batch);
+                reading.marks.push_back(mark);
+            }
+            return Ok(mark);
+        }
     }
 
     /// Whether the query has ended.
@@ -297,7 +355,7 @@ impl Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.shared.ended.store(1, Ordering::Relaxed);
+        self.shared.ended.fetch_or(DROPPED, Ordering::Relaxed);
         // First the end, then the bell (F2).
         self.producer = None;
         self.shared.ring();
@@ -317,20 +375,34 @@ impl FeedEnd {
         *locked(&self.shared.bell) = Some(Arc::clone(bell));
     }
 
+    /// Lends the feed to a query, for [`crate::Engine::submit`]. If that fails, `take_back` makes it free for another one:
+    /// no batch has been taken. Any end that was lent before has no part in the feed any more.
+    pub fn lend(&self) -> Self {
+        Self { consumer: None, number: Some(self.shared.renew()), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Takes the feed back from a query that could not be started, and forgets what that has asked for. False if it has
+    /// started.
+    pub fn take_back(&self) -> bool {
+        let is_free = !locked(&self.shared.reading).has_started;
+        if is_free {
+            self.shared.renew();
+        }
+        is_free
+    }
+
     /// From now on batches must have these columns: a push of any other is refused, and gives the batch back to whoever
-    /// pushes. `None` takes that back.
+    /// pushes.
     ///
     /// # Errors
     /// A batch that was pushed before does not fit: its number, and what is wrong with it. Then nothing has changed.
-    pub fn expect(&self, schema: Option<&SchemaRef>) -> Result<(), RunError> {
-        let mut marking = locked(&self.shared.marking);
-        if let Some(schema) = schema {
-            for (number, batch) in marking.early.iter().enumerate() {
-                SourceColumns::check(schema, batch)
-                    .map_err(|error| RunError::Batch { number: number as u64, error })?;
-            }
+    pub fn expect(&self, schema: &SchemaRef) -> Result<(), RunError> {
+        let mut reading = locked(&self.shared.reading);
+        for (number, batch) in reading.early.iter().enumerate() {
+            SourceColumns::check(schema, batch)
+                .map_err(|error| RunError::Batch { number: number as u64, error })?;
         }
-        marking.expected = schema.cloned();
+        reading.expected = Some(Arc::clone(schema));
         Ok(())
     }
 
@@ -340,23 +412,21 @@ impl FeedEnd {
         function: Option<&Arc<dyn WatermarkFunction>>,
     ) -> Result<(), OutsideError> {
         let Some(function) = function else {
-            let mut marking = locked(&self.shared.marking);
-            marking.early.clear();
-            marking.marker = Marker::Nobody;
+            locked(&self.shared.reading).marker = Marker::Nobody;
             return Ok(());
         };
         // Batches that come meanwhile stand behind those that are there: no more than there is room for.
         loop {
             let batch = {
-                let mut marking = locked(&self.shared.marking);
-                let Some(batch) = marking.early.pop_front() else {
-                    marking.marker = Marker::Function(Arc::clone(function));
+                let mut reading = locked(&self.shared.reading);
+                let Some(batch) = reading.early.get(reading.marks.len()) else {
+                    reading.marker = Marker::Function(Arc::clone(function));
                     return Ok(());
                 };
-                batch
+                batch.clone()
             };
             let mark = self.shared.ask(&**function, &batch)?;
-            locked(&self.shared.marking).marks.push_back(mark);
+            locked(&self.shared.reading).marks.push_back(mark);
         }
     }
 
@@ -374,12 +444,25 @@ impl FeedEnd {
         self.shared.rows.fetch_sub(rows, Ordering::Relaxed);
     }
 
+    /// The ring, if this end may read it by now (F5).
+    fn ring(&mut self) -> Option<&mut Consumer<Arrived>> {
+        if self.consumer.is_none() {
+            let mut reading = locked(&self.shared.reading);
+            if reading.has_started && self.number.is_none_or(|number| number == reading.number) {
+                self.consumer = reading.consumer.take();
+            }
+        }
+        self.consumer.as_mut()
+    }
+
     pub(crate) fn take(&mut self) -> Fed {
         let is_cut = *locked(&self.shared.is_cut); // F3
-        match self.consumer.pop() {
+        let Some(ring) = self.ring() else { return Fed::Nothing };
+        match ring.pop() {
             Popped::Value(mut arrived) => {
-                if arrived.watermark.is_none() {
-                    arrived.watermark = locked(&self.shared.marking).marks.pop_front().flatten();
+                // Those that came before the query had started are the first ones.
+                if let Some(mark) = locked(&self.shared.reading).marks.pop_front() {
+                    arrived.watermark = mark;
                 }
                 let is_empty = arrived.batch.num_rows() == 0;
                 self.shared.empty.fetch_sub(u64::from(is_empty), Ordering::Relaxed);
@@ -397,6 +480,18 @@ impl FeedEnd {
 
 impl Drop for FeedEnd {
     fn drop(&mut self) {
+        let ring = {
+            let mut reading = locked(&self.shared.reading);
+            let is_last = match self.number {
+                None => reading.number == 0 || !reading.has_started,
+                Some(number) => number == reading.number && reading.has_started,
+            };
+            if !is_last {
+                return; // another query reads the feed, or may do so later (F5)
+            }
+            reading.consumer.take()
+        };
+        drop(ring);
         // Release: who finds it set leaves no failure behind that was not taken out here.
         self.shared.gone.store(true, Ordering::Release);
         // The bell leads to the queue of the engine, which a feed must not keep alive; nor does it keep what only the

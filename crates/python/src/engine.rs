@@ -21,7 +21,7 @@ use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::process::Here;
-use crate::push::{PushSource, Taker};
+use crate::push::{Loan, PushSource, Taker};
 use crate::query::{Destination, Query};
 use crate::replay::Replay;
 use crate::shared::SharedSource;
@@ -56,7 +56,7 @@ pub struct Engine {
 
 /// Where rows come from, and who is told when the query is there.
 enum Origin<'py> {
-    Push(Bound<'py, PushSource>),
+    Push(Loan<'py>),
     Pull(Pulled, Feed),
     Other,
 }
@@ -77,13 +77,13 @@ impl Engine {
         Ok(&self.inner.get(py)?.0)
     }
 
-    /// What the engine reads of a source that the user handed in.
-    ///
-    /// `upstream` is the query whose results it gives, if it does.
+    /// What the engine reads of a source that the user handed in. Nothing is taken from it before `connect`. `upstream` is
+    /// the query whose results it gives, if it does.
     fn open<'py>(
         &self,
         source: &Bound<'py, PyAny>,
         upstream: Option<&Query>,
+        schema: Option<&SchemaRef>,
         on_lag: &str,
     ) -> PyResult<(Input, Origin<'py>)> {
         let py = source.py();
@@ -100,7 +100,8 @@ impl Engine {
             return Ok((Input::Shared(inner, on_lag), Origin::Other));
         }
         if let Ok(push) = source.cast::<PushSource>() {
-            return Ok((Input::Feed(push.get().take_end(py)?), Origin::Push(push.clone())));
+            let loan = Loan::new(push)?;
+            return Ok((Input::Feed(loan.lend(schema)?), Origin::Push(loan)));
         }
         if let Ok(replay) = source.cast::<Replay>() {
             return Ok((Input::Replay(replay.get().inner.clone()), Origin::Other));
@@ -115,28 +116,10 @@ impl Engine {
     }
 }
 
-/// Tells those who push what columns their batches must have. If one has pushed others before, nobody is told anything.
-fn expect(
-    py: Python<'_>,
-    sources: &[Sourced<'_>],
-    schema: impl Fn(&str) -> Option<SchemaRef>,
-) -> PyResult<()> {
-    let mut told: Vec<&Bound<'_, PushSource>> = Vec::new();
-    for (stream, source, _) in sources {
-        let (Ok(push), Some(schema)) = (source.cast::<PushSource>(), schema(stream)) else { continue };
-        if let Err(error) = push.get().expect(py, Some(&schema)) {
-            told.iter().try_for_each(|push| push.get().expect(py, None))?;
-            return Err(error);
-        }
-        told.push(push);
-    }
-    Ok(())
-}
-
 /// Sets a source going, for a query or a shared source that has just been started.
-fn connect(py: Python<'_>, origin: Origin<'_>, taker: Taker) -> PyResult<()> {
+fn connect(origin: Origin<'_>, taker: Taker) -> PyResult<()> {
     match origin {
-        Origin::Push(push) => push.get().set_taker(py, taker),
+        Origin::Push(loan) => loan.keep(taker),
         Origin::Pull(pulled, feed) => {
             let pulling = pull(pulled, feed).map_err(|error| thread_error(&error));
             if pulling.is_err() {
@@ -252,9 +235,10 @@ impl Engine {
             let what = "on_lag= is for queries that read a shared source, as made by engine.source(...)";
             return Err(known.err().unwrap_or_else(|| invalid(py, what)));
         }
-        expect(py, &sources, |stream| outputs.get().inner.stream_schema(stream))?;
         for (stream, source, upstream) in &sources {
-            let (input, origin) = self.open(source, upstream.as_ref().map(Bound::get), on_lag)?;
+            let schema = outputs.get().inner.stream_schema(stream);
+            let upstream = upstream.as_ref().map(Bound::get);
+            let (input, origin) = self.open(source, upstream, schema.as_ref(), on_lag)?;
             if let Ok(source) = source.cast::<SharedSource>() {
                 shared.push(source.clone().unbind());
             }
@@ -276,7 +260,7 @@ impl Engine {
         let referred = own.referred(&origins);
         let query = Py::new(py, Query::new(query, shared, destinations, letters, referred))?;
         for origin in origins {
-            connect(py, origin, Taker::Query(query.clone_ref(py)))?;
+            connect(origin, Taker::Query(query.clone_ref(py)))?;
         }
         Ok(query)
     }
@@ -296,11 +280,12 @@ impl Engine {
         let on_failure = read_on_error(py, on_error)?;
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let plan = &plan.get().inner;
-        let schema = || Plans::from(plan).stream_schema(plan.streams().first()?);
+        let outputs = Plans::from(plan);
+        let schema = plan.streams().first().and_then(|stream| outputs.stream_schema(stream));
         let (data, upstream) = data;
-        expect(py, &[(String::new(), data.clone(), None)], |_| schema())?;
-        let (input, origin) = self.open(&data, upstream.as_ref().map(Bound::get), "wait")?;
-        let own = Own::of(py, &Plans::from(plan));
+        let (input, origin) =
+            self.open(&data, upstream.as_ref().map(Bound::get), schema.as_ref(), "wait")?;
+        let own = Own::of(py, &outputs);
         let options = ShareOptions { name, held: hold, on_error: on_failure, watermarks: &own.watermarks };
         let shared = py.detach(|| engine.share(plan, input, options));
         let source = shared.map_err(|error| start_error(py, error))?;
@@ -308,7 +293,7 @@ impl Engine {
         let letters = letters.map(|letters| call_back(py, on_error, &query, &letters)).transpose()?;
         let referred = own.referred(std::slice::from_ref(&origin));
         let source = Py::new(py, SharedSource::new(source, self.number, letters, referred))?;
-        connect(py, origin, Taker::Source(source.clone_ref(py)))?;
+        connect(origin, Taker::Source(source.clone_ref(py)))?;
         Ok(source)
     }
 

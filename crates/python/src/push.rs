@@ -43,6 +43,7 @@ struct Inner {
     slot: Mutex<Slot>,
     /// The feed is back, or will never be.
     returned: Condvar,
+    /// What a query reads, until one has started; away while one is being started (see [`Loan`]).
     end: Mutex<Option<FeedEnd>>,
     taker: OnceLock<Taker>,
 }
@@ -110,6 +111,10 @@ impl Inner {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn end(&self) -> MutexGuard<'_, Option<FeedEnd>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the feed, waiting for as long as others have it. `None` when it is closed or the time is over.
     fn take_feed(&self, until: Instant) -> Result<Feed, Tried> {
         let mut slot = self.locked();
@@ -161,31 +166,50 @@ impl Inner {
     }
 }
 
-impl PushSource {
-    /// The end that a query reads from, once.
-    pub(crate) fn take_end(&self, py: Python<'_>) -> PyResult<FeedEnd> {
-        let inner = self.inner.get(py)?;
-        let end = py.detach(|| inner.end.lock().unwrap_or_else(PoisonError::into_inner).take());
-        end.ok_or_else(|| {
-            consumed(py, "this PushSource was submitted before, and can be read only once; make another one, or share it with engine.source(...)")
-        })
+/// What a query reads of a `PushSource` while it is being started. Dropped before that, it leaves the source as it was.
+pub(crate) struct Loan<'py> {
+    source: Bound<'py, PushSource>,
+    /// `None` only once the query has started.
+    end: Option<FeedEnd>,
+}
+
+impl<'py> Loan<'py> {
+    /// Borrows the end that one query reads from.
+    pub(crate) fn new(source: &Bound<'py, PushSource>) -> PyResult<Self> {
+        let py = source.py();
+        let inner = source.get().inner.get(py)?;
+        let Some(end) = py.detach(|| inner.end().take()) else {
+            let text = "this PushSource was submitted before, and can be read only once; make another one, or share it with engine.source(...)";
+            return Err(consumed(py, text));
+        };
+        Ok(Self { source: source.clone(), end: Some(end) })
     }
 
-    /// Says what columns batches must have from now on; `None` takes that back. Those that were pushed before are checked.
-    pub(crate) fn expect(&self, py: Python<'_>, schema: Option<&SchemaRef>) -> PyResult<()> {
-        let inner = self.inner.get(py)?;
-        let expected = py.detach(|| match &*inner.end.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(end) => end.expect(schema),
-            None => Ok(()),
-        });
-        expected.map_err(|error| run_error(py, &error))
+    /// The end, for the engine. Batches must have the columns of `schema`, also those that were pushed before.
+    pub(crate) fn lend(&self, schema: Option<&SchemaRef>) -> PyResult<FeedEnd> {
+        let py = self.source.py();
+        let end = self.end.as_ref().expect("a loan has its end until it is kept").lend();
+        let expected = schema.map_or(Ok(()), |schema| py.detach(|| end.expect(schema)));
+        expected.map(|()| end).map_err(|error| run_error(py, &error))
     }
 
-    /// Remembers who takes the rows.
-    pub(crate) fn set_taker(&self, py: Python<'_>, taker: Taker) -> PyResult<()> {
+    /// The query has started: remembers who takes the rows.
+    pub(crate) fn keep(mut self, taker: Taker) -> PyResult<()> {
+        self.end = None;
         // It is set once: only one could take the end.
-        let _ = self.inner.get(py)?.taker.set(taker);
+        let _ = self.source.get().inner.get(self.source.py())?.taker.set(taker);
         Ok(())
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let (Some(end), Some(inner)) = (self.end.take(), self.source.get().inner.here()) else { return };
+        self.source.py().detach(|| {
+            if end.take_back() {
+                *inner.end() = Some(end);
+            }
+        });
     }
 }
 

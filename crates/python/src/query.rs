@@ -514,6 +514,11 @@ impl Query {
         Ok(())
     }
 
+    /// Takes a claim back: that reader has read nothing.
+    fn unclaim(&self, output: usize) {
+        self.claimed[output].store(false, Ordering::Relaxed);
+    }
+
     /// The results as an Arrow stream, for one reader. The stream keeps `owner`, and with it the engine.
     #[pyo3(signature = (output, owner, requested_schema=None))]
     fn stream<'py>(

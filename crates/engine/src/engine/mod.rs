@@ -234,7 +234,7 @@ impl Engine {
         for lag in lagging {
             lag.set_query(&state);
         }
-        state.call_all();
+        state.start();
         Ok(Query { state })
     }
 
@@ -325,7 +325,7 @@ impl Engine {
             assembler.shared(&plan, intake, Arc::clone(&handle.begin), joins, rejects)?;
         let state =
             self.install(assembled, (id, name), (Vec::new(), letters), (feeds, true), &mut threads)?;
-        state.call_all();
+        state.start();
         Ok(SharedSource::new(state, shared, plan, handle))
     }
 

@@ -8,6 +8,7 @@
 //! - [`outputs`]: several plans that run as one
 //! - `explain`, `json`: in words, and to be stored
 
+mod event_time;
 mod explain;
 pub mod function;
 mod json;

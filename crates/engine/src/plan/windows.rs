@@ -76,21 +76,6 @@ fn bounds(data_type: &DataType) -> Vec<Field> {
     WINDOW_BOUNDS.iter().map(|name| Field::new(*name, bound_type.clone(), false)).collect()
 }
 
-/// The columns that are times by their type.
-fn times_of(schema: &Schema) -> Vec<&str> {
-    let is_time = |field: &&Arc<Field>| {
-        matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
-    };
-    schema.fields().iter().filter(is_time).map(|field| field.name().as_str()).collect()
-}
-
-/// How to use a computed column as event time.
-fn declare_computed(column: &str) -> String {
-    format!(
-        "\"{column}\" is computed here, and event time is read where rows come in: submit the pipeline up to here as a query of its own, and begin another one with ps.stream(query.schema, time=\"{column}\") and source=query"
-    )
-}
-
 impl Plan {
     /// The event time that a window goes by, or why there is none.
     fn event_time(&self) -> Result<&EventTime, PlanError> {
@@ -119,45 +104,6 @@ impl Plan {
     ) -> Result<(WindowKind, Vec<Field>), PlanError> {
         let time = self.event_time()?;
         Ok((window.in_ticks(time.tick)?, self.key_fields(by)?))
-    }
-
-    fn why_no_time(&self) -> String {
-        let graph = self.graph();
-        let declared = graph.nodes().iter().find_map(|node| match node.step() {
-            Step::Stream(stream) => stream.time.as_deref(),
-            _ => None,
-        });
-        let results = graph.nodes().iter().any(|node| node.step().is_stateful());
-        let corrects =
-            |node: &Arc<Node>| matches!(node.step(), Step::Window(step) if step.allowed_lateness > 0);
-        if graph.nodes().iter().any(corrects) {
-            return "the results of a window with allowed_lateness have no event time: they could still be corrected after the windows behind had closed".to_owned();
-        }
-        if graph.nodes().iter().any(|node| matches!(node.step(), Step::Late)) {
-            return "late rows have no event time: they lie behind the watermark, wherever they go"
-                .to_owned();
-        }
-        match declared {
-            None => {
-                let declared = graph.nodes().iter().filter(|node| matches!(node.step(), Step::Stream(_)));
-                let declared: Vec<&str> = declared.flat_map(|node| times_of(node.schema())).collect();
-                let name_it = "name it: ps.stream(schema, time=\"...\")";
-                // Event time is read off the data, so `time=` cannot name a column that the plan computes.
-                let hint = match (declared.as_slice(), times_of(self.schema()).first()) {
-                    ([], Some(computed)) => declare_computed(computed),
-                    ([], None) => name_it.to_owned(),
-                    (declared, _) => format!("{name_it} (it could be: {})", declared.join(", ")),
-                };
-                format!("a window needs event time, and this stream has no time column; {hint}")
-            }
-            Some(_) if results => format!(
-                "select() dropped the time column \"{}\"; keep it to use a window behind it",
-                WINDOW_BOUNDS[1]
-            ),
-            Some(time) => {
-                format!("select() dropped the time column \"{time}\"; keep it to use a window behind it")
-            }
-        }
     }
 
     /// The columns of the aggregates.
@@ -207,6 +153,7 @@ impl Plan {
                 "a session takes no allowed_lateness: a late row could join sessions that were given out; use a larger delay".to_owned(),
             ));
         }
+        self.check_order(window, &aggregates)?;
         let mut fields = bounds(self.time_type(time));
         fields.extend(keys);
         fields.extend(self.aggregate_fields(&aggregates, true)?);
@@ -305,6 +252,8 @@ impl Plan {
         let (window, keys) = self.check_window(window, &by[0])?;
         let other_keys = other.key_fields(&by[1])?;
         self.check_pair(other, "cogroup", [&keys, &other_keys])?;
+        self.check_order(window, &aggregates[0])?;
+        other.check_order(window, &aggregates[1])?;
         let mut fields = bounds(self.time_type(time));
         fields.extend(
             keys.iter()

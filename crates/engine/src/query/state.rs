@@ -224,6 +224,12 @@ impl State {
         self.fail(RunError::Stopped);
     }
 
+    /// Lets its tasks take from their feeds, and calls them: everything is there.
+    pub(crate) fn start(&self) {
+        self.feeds.iter().for_each(FeedHandle::start);
+        self.call_all();
+    }
+
     /// Ends its input where that stands now.
     pub(crate) fn drain(&self) {
         self.feeds.iter().for_each(|inflow| inflow.feed.cut());

@@ -254,7 +254,7 @@ fn plans_that_make_no_sense_are_refused_where_they_are_written() {
         ("must be positive", stream.tumbling(Span::Ticks(0), vec![], count()).unwrap_err()),
         ("whole number", stream.tumbling("1us".parse().unwrap(), vec![], count()).unwrap_err()),
         (
-            "dropped the time column",
+            "time column \"event_time\" was dropped: keep it",
             stream.select(vec![col("price")]).unwrap().tumbling(ten(), vec![], count()).unwrap_err(),
         ),
         (
