@@ -19,7 +19,8 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::arrow::one_batch;
 use crate::batch::Batch;
 use crate::errors::{
-    consumed, error_text, in_words, invalid, let_go, run_error, start_error, waits_for_itself,
+    asked_of_itself, consumed, error_text, in_words, invalid, let_go, run_error, start_error,
+    waits_for_itself,
 };
 use crate::function::PyFunction;
 use crate::metrics;
@@ -204,6 +205,10 @@ impl Inner {
         let is_task = self.query.is_run_here();
         if is_task || self.callbacks().any(|callback| callback.is_this_thread()) {
             return Err(waits_for_itself(py, is_task));
+        }
+        let sources = self.sources.iter().filter_map(|source| source.get().running());
+        if self.query.is_asking_here(sources) {
+            return Err(asked_of_itself(py));
         }
         Ok(())
     }
@@ -553,6 +558,9 @@ impl Query {
         let inner = self.inner.get(py)?;
         let results = inner.results(py, output)?;
         let timeout = timeout(Some(seconds))?.unwrap_or_default();
+        if inner.query.is_run_here() && !py.detach(|| results.wait(Duration::ZERO)) {
+            return Err(waits_for_itself(py, true));
+        }
         let waits = inner.check_thread(py).is_ok();
         Ok(py.detach(|| results.wait(timeout) && (!waits || !results.is_over() || inner.has_ended(timeout))))
     }
@@ -563,6 +571,8 @@ impl Query {
         let results = inner.results(py, output)?;
         match py.detach(|| results.take()) {
             Next::Batch(batch) => Ok(Some(Batch::new(batch))),
+            // Whoever gets none goes on to wait for one, perhaps on another thread.
+            Next::Nothing if inner.query.is_run_here() => Err(waits_for_itself(py, true)),
             Next::Nothing => Ok(None),
             Next::Ended if inner.check_thread(py).is_ok() && !inner.has_ended(Duration::ZERO) => Ok(None),
             Next::Ended => {
