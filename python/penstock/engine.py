@@ -265,10 +265,10 @@ class Engine(Frozen):
         self._native.check()
         with self._lock:
             gone = self._let_go()
-            ended = [one for one in (weak() for weak in self._ended) if one is not None]
-            listed = [*self._sources, *self._queries, *ended]
         del gone
-        return listed
+        with self._lock:
+            ended = [one for one in (weak() for weak in self._ended) if one is not None]
+            return [*self._sources, *self._queries, *ended]
 
     def source(
         self,
