@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -95,11 +97,25 @@ def open_feed() -> ps.PushSource:
     return FEEDS[-1]
 
 
+async def first_of(query: ps.Query) -> ps.Batch:
+    async for batch in query:
+        return batch
+    raise AssertionError("it has no results")
+
+
+def run_over_two(query: ps.Query) -> None:
+    left, right = (ps.stream({"n": "int64"}, name=name) for name in ("left", "right"))
+    ps.union(left, right).run({"left": ONE, "right": query})
+
+
 WAITS: dict[str, Callable[[ps.Engine], object]] = {
     "result": lambda engine: engine.submit(NUMBERS, source=ONE, sink="collect").result(),
     "wait": lambda engine: engine.submit(NUMBERS, source=ONE, sink="discard").wait(),
     "drain": lambda engine: engine.submit(NUMBERS, source=ps.PushSource(), sink="discard").stop(drain=True),
     "results": lambda engine: next(engine.submit(NUMBERS, source=open_feed()).results()),
+    "async for": lambda engine: asyncio.run(first_of(engine.submit(NUMBERS, source=open_feed()))),
+    "run": lambda engine: NUMBERS.run(engine.submit(NUMBERS, source=open_feed())),
+    "run over two": lambda engine: run_over_two(engine.submit(NUMBERS, source=open_feed())),
     "stop": lambda engine: engine.stop(),
     "itself": lambda engine: engine.queries[0].wait(),
 }
@@ -116,6 +132,110 @@ def test_a_map_that_waits_for_its_own_engine_is_refused(engine: ps.Engine, what:
         in_time(query.result)
     assert len(in_time(lambda: NUMBERS.map_batches(same).run(ONE))) == 1
     assert len(in_time(engine.submit(NUMBERS.map_batches(same), source=ONE, sink="collect").result)) == 1
+
+
+def test_a_map_may_read_results_that_are_there(engine: ps.Engine) -> None:
+    """Behind another engine, so that there is a worker for them."""
+    found: list[int] = []
+    with ps.Engine(workers=1) as other:
+
+        def read(batch: ps.Batch) -> ps.Batch:
+            found.append(len(asyncio.run(first_of(other.submit(NUMBERS, source=ONE))).to_pylist()))
+            found.append(len(NUMBERS.run(other.submit(NUMBERS, source=ONE))))
+            return batch
+
+        query = engine.submit(NUMBERS.map_batches(read), source=ONE, sink="collect")
+        assert len(in_time(query.result)) == 1
+    assert found == [1, 1]
+
+
+SOURCE_WAITS: dict[str, Callable[[ps.Query], object]] = {
+    "wait": lambda query: query.wait(),
+    "result": lambda query: query.result(),
+}
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+@pytest.mark.parametrize("what", SOURCE_WAITS)
+def test_an_iterable_that_waits_for_its_own_query_is_refused(
+    engine: ps.Engine, what: str, shared: bool
+) -> None:
+    queries: list[ps.Query] = []
+    submitted = threading.Event()
+
+    def items() -> Iterator[pa.Table]:
+        yield ONE
+        assert submitted.wait(PATIENCE)
+        SOURCE_WAITS[what](queries[0])
+
+    source: Any = engine.source(NUMBERS, items()) if shared else items()
+    queries.append(engine.submit(NUMBERS, source=source, sink="collect"))
+    submitted.set()
+    with pytest.raises(ps.SourceEndedError if shared else ps.EngineError) as raised:
+        in_time(queries[0].result)
+    error = raised.value.__cause__ if shared else raised.value
+    assert isinstance(error, ps.EngineError)
+    assert "wait for itself" in str(error)
+
+
+def test_an_iterable_may_ask_for_the_end_and_wait_for_others(engine: ps.Engine) -> None:
+    queries: list[ps.Query] = []
+    submitted = threading.Event()
+    said: list[object] = []
+
+    def items() -> Iterator[pa.Table]:
+        assert submitted.wait(PATIENCE)
+        said.append(queries[0].wait(timeout=0.01))
+        said.append(len(engine.submit(NUMBERS, source=iter([ONE]), sink="collect").result()))
+        yield ONE
+        said.append(len(next(queries[0].results()).to_pylist()))
+        queries[0].stop()
+        said.append(queries[0].wait())
+
+    queries.append(engine.submit(NUMBERS, source=items()))
+    submitted.set()
+    assert in_time(queries[0].wait)
+    deadline = time.monotonic() + PATIENCE
+    while len(said) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert said == [False, 1, 1, True]
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+@pytest.mark.parametrize("what", SOURCE_WAITS)
+def test_a_watermark_function_that_waits_for_its_own_query_is_refused(
+    engine: ps.Engine, what: str, shared: bool
+) -> None:
+    queries: list[ps.Query] = []
+
+    def watermark(batch: ps.Batch) -> int:
+        SOURCE_WAITS[what](queries[0])
+        return 0
+
+    timed = ps.stream({"n": "int64"}, time="n", watermark=watermark)
+    feed = ps.PushSource()
+    source: Any = engine.source(timed, feed) if shared else feed
+    queries.append(engine.submit(timed, source=source, sink="collect"))
+    with pytest.raises(ps.EngineError, match="wait for itself"):
+        in_time(lambda: feed.push(ONE))
+    feed.close()
+    assert len(in_time(queries[0].result)) == 0
+
+
+def test_a_watermark_function_may_stop_its_query(engine: ps.Engine) -> None:
+    queries: list[ps.Query] = []
+    seen: list[str] = []
+
+    def watermark(batch: ps.Batch) -> int:
+        queries[0].stop()
+        seen.append(queries[0].status)
+        return 0
+
+    timed, feed = ps.stream({"n": "int64"}, time="n", watermark=watermark), ps.PushSource()
+    queries.append(engine.submit(timed, source=feed, sink="discard"))
+    with pytest.raises(ps.QueryEndedError):
+        in_time(lambda: feed.push(ONE))
+    assert seen == ["stopped"]
 
 
 def test_a_map_that_joins_a_shared_source_of_its_engine_is_refused(engine: ps.Engine) -> None:
@@ -202,3 +322,36 @@ def test_a_submit_of_a_map_does_not_hold_up_a_stop() -> None:
     stopping.set()
     in_time(engine.stop)
     assert raised
+
+
+class Parting:
+    """A function that uses its engine when it is dropped."""
+
+    def __init__(self, engine: ps.Engine, seen: list[str]) -> None:
+        self._engine, self._seen = engine, seen
+
+    def __call__(self, batch: ps.Batch) -> ps.Batch:
+        return batch
+
+    def __del__(self) -> None:
+        self._engine.submit(NUMBERS, source=open_feed(), sink="discard", name="from __del__")
+        self._seen.extend(query.name for query in self._engine.queries)
+
+
+@pytest.mark.parametrize("by", ["submit", "source", "repr"])
+def test_a_function_may_use_its_engine_when_it_is_dropped(engine: ps.Engine, by: str) -> None:
+    """The engine drops it, with its query, when it is used the next time."""
+    seen: list[str] = []
+    plan = NUMBERS.map_batches(Parting(engine, seen))
+    assert engine.submit(plan, source=ONE, sink="discard").wait(PATIENCE)
+    del plan
+    assert not seen
+    uses: dict[str, Callable[[], object]] = {
+        "submit": lambda: engine.submit(NUMBERS, source=open_feed(), sink="discard", name="next"),
+        "source": lambda: engine.source(NUMBERS, open_feed(), name="next"),
+        "repr": lambda: repr(engine),
+    }
+    in_time(uses[by])
+    assert "from __del__" in seen
+    assert engine.query("from __del__").status == "running"
+    assert ("next" in [query.name for query in engine.queries]) == (by == "submit")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable
 
@@ -115,6 +116,60 @@ def test_ctrl_c_interrupts(place: str, record_testsuite_property: Callable[[str,
     children.finish(child)
     record_testsuite_property(f"milliseconds to interrupt {place}", round(slowest * 1000))
     assert slowest < INTERRUPT_SECONDS, f"{slowest} s until the block of the engine was left"
+
+
+JOINING = """
+release = threading.Event()
+entered = threading.Event()
+
+def hold(batch):
+    entered.set()
+    release.wait()
+    return batch
+
+with ps.Engine(workers=1) as engine:
+    feed = ps.PushSource()
+    shared = engine.source(STREAM, feed)
+    held = engine.submit(STREAM.map_batches(hold), source=BATCH, sink="discard")
+    entered.wait()
+    say(entered=True)
+    seen = "nothing"
+    try:
+        engine.submit(STREAM, source=shared, name="given up", sink="discard")
+    except KeyboardInterrupt as interrupt:
+        seen = type(interrupt).__name__
+    at = time.time()
+    release.set()
+    # The source goes on as if nobody had asked.
+    query = engine.submit(STREAM, source=shared, name="given up", sink="collect")
+    feed.push(BATCH)
+    feed.close()
+    say(seen=seen, at=at, rows=query.result().rows_in)
+"""
+
+
+def test_ctrl_c_interrupts_a_submit_that_waits_for_its_shared_source() -> None:
+    """The only worker is in a function, so that nobody answers."""
+    child = children.start(JOINING)
+    said = child.stdout
+    assert said is not None
+    assert json.loads(said.readline()) == {"entered": True}
+    time.sleep(0.1)
+    sent = time.time()
+    child.send_signal(signal.SIGINT)
+    answers: list[dict[str, object]] = []
+    reader = threading.Thread(target=lambda: answers.append(json.loads(said.readline() or "{}")))
+    reader.start()
+    reader.join(children.HANG_SECONDS)
+    if reader.is_alive():
+        child.kill()
+        reader.join()
+        pytest.fail("the submit hangs")
+    children.finish(child)
+    (answer,) = answers
+    assert (answer["seen"], answer["rows"]) == ("KeyboardInterrupt", 1000)
+    assert isinstance(answer["at"], float)
+    assert answer["at"] - sent < INTERRUPT_SECONDS
 
 
 STOPPED = """

@@ -82,3 +82,82 @@ def test_valid_arrays_pass_the_same_script() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert (done.returncode, done.stdout.split()) == (0, ["accepted"] * 3 + ["alive"]), done.stderr[-2000:]
+
+
+# Tables of several chunks become one batch where they are pushed, looked up, or given back by a function.
+CHUNKED = """
+good = pa.array(["good"], type=array.type)
+numbers = pa.chunked_array([pa.array([0], pa.int64()), pa.array(range(1, len(array) + 1), pa.int64())])
+table = pa.table({"x": pa.chunked_array([good, array]), "t": numbers})
+schema = pa.schema([("x", pa.string()), ("t", pa.int64())])
+base, keys = ps.stream(schema), ps.stream({"t": "int64"})
+feed = ps.PushSource()
+feed_of_keys = ps.PushSource()
+
+def wants_rows(batch):
+    return max(len(row["x"] or "") for row in batch.to_pylist())
+
+marked = ps.PushSource()
+
+with ps.Engine(workers=1) as engine:
+    query = engine.submit(base, source=feed, sink="collect")
+    looked_up = keys.lookup(pa.table({"t": [1], "x": pa.array(["one"], type=array.type)}), on="t")
+    replaced = engine.submit(looked_up, source=feed_of_keys, sink="discard")
+    asked = engine.submit(ps.stream(schema, time="t", watermark=wants_rows), source=marked, sink="discard")
+    ways = {
+        "push": lambda: feed.push(table),
+        "lookup": lambda: keys.lookup(table, on="t"),
+        "replace": lambda: replaced.replace_lookup(table),
+        "given back": lambda: base.map_batches(lambda batch: table).run(pa.table({"x": ["a"], "t": [1]})),
+        "asked": lambda: marked.push(table.to_batches()[1]),
+        "whole": lambda: keys.lookup(table.slice(1), on="t"),
+    }
+    for name, way in ways.items():
+        try:
+            way()
+        except (ps.InputError, ps.PlanError) as error:
+            print("InputError" if name != "whole" else "refused")
+            continue
+        print("accepted")
+    feed.close()
+    assert query.result().rows_in in (0, len(table))
+print("alive")
+"""
+
+
+def ran(script: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_chunk_is_refused_before_it_is_copied(case: str) -> None:
+    said = ran(f"{PRELUDE}\narray = {CASES[case]}\n{CHUNKED}")
+    assert said == ["InputError"] * 5 + ["refused", "alive"]
+
+
+def test_valid_chunks_pass_the_same_script() -> None:
+    said = ran(f'{PRELUDE}\narray = text([0, 2, 4], b"abcd")\n{CHUNKED}')
+    assert said == ["accepted"] * 6 + ["alive"]
+
+
+@pytest.mark.parametrize("index", [5, -1])
+def test_keys_of_a_dictionary_are_checked_before_its_nulls_are_counted(index: int) -> None:
+    said = ran(f"""{PRELUDE}
+values = pa.array(["only", None])
+array = pa.DictionaryArray.from_arrays(pa.array([{index}], pa.int8()), values, safe=False)
+table = pa.Table.from_arrays([array], names=["x"])
+feed = ps.PushSource()
+stream = ps.stream(pa.schema([pa.field("x", pa.string(), nullable=False)]))
+with ps.Engine(workers=1) as engine:
+    query = engine.submit(stream, source=feed, sink="discard")
+    for way in (lambda: stream.run(table), lambda: feed.push(table)):
+        try:
+            way()
+        except ps.SchemaMismatchError as error:
+            print("valid" if "not valid Arrow data" in str(error) else error)
+""")
+    assert said == ["valid", "valid"]

@@ -197,3 +197,38 @@ def test_a_query_on_an_engine_counts_them_too() -> None:
         )
         result = query.result()
         assert query.metrics()["rejected_results"] == result.rejected_results > 0
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view"])
+def test_a_dead_letter_of_a_function_keeps_no_more_than_its_row(kind: str) -> None:
+    """It may wait for long, and with it would wait the whole batch that the function was given."""
+    bad = {0, 1, 700, 999, 1500, 1999}
+    data = pa.table(
+        {
+            "n": pa.array(range(2000), pa.int64()),
+            "flag": pa.array([n % 2 == 0 for n in range(2000)]),
+            "s": pa.array(
+                [None if n == 999 else f"a text that is long enough {n}" for n in range(2000)],
+                pa.schema(ps.stream({"s": kind}).schema)[0].type,
+            ),
+        }
+    )
+
+    def refuse(batch: ps.Batch) -> ps.Batch:
+        if any(row["n"] in bad for row in batch.to_pylist()):
+            raise ValueError("not this one")
+        return batch
+
+    letters: list[pa.RecordBatch] = []
+    stream = ps.stream({"n": "int64", "flag": "bool", "s": kind}).map_batches(refuse)
+    result = stream.run(data, on_error=lambda batch: letters.append(pa.record_batch(batch)))
+    assert (result.rows_out, result.rows_rejected) == (1994, 6)
+    assert sorted(letter["n"].to_pylist()[0] for letter in letters) == sorted(bad)
+    for letter in letters:
+        letter.validate(full=True)
+        expected = data.slice(letter["n"].to_pylist()[0], 1).to_pylist()[0]
+        assert letter.select(["n", "flag", "s"]).to_pylist() == [expected]
+        for column in letter.columns:
+            sizes = [buffer.size for buffer in column.buffers() if buffer is not None]
+            assert column.offset == 0
+            assert sum(sizes) <= 200, (column.type, sizes)

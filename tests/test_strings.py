@@ -154,3 +154,30 @@ def test_what_stands_under_a_null_does_not_matter(kind: Any) -> None:
     assert {row["x"]: row["n"] for row in counts} == dict(Counter(expected))
     for result in (stream.run(table), stream.filter(COL("x").is_null()).run(table)):
         pa.table(result).validate(full=True)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"], ids=str)
+def test_it_does_not_matter_in_tables_that_are_looked_up_or_come_in_chunks(kind: Any) -> None:
+    if kind == "dictionary":
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), under_nulls(pa.string()))
+    else:
+        column = under_nulls(kind)
+    expected = ["ok", None, "fine"]
+    table = pa.table({"k": [0, 1, 2], "x": column})
+    rows, keys = pa.table({"k": [0, 1, 2]}), ps.stream({"k": "int64"})
+    assert [row["x"] for row in keys.lookup(table, on="k").run(rows).to_pylist()] == expected
+    chunked = pa.concat_tables([table, pa.table({"k": [3], "x": pa.array(["more"], type=column.type)})])
+    for one in (table, chunked):
+        feed = ps.PushSource()
+        with ps.Engine(workers=1) as engine:
+            plain = pa.table({"k": [0], "x": pa.array(["x"], type=column.type)})
+            query = engine.submit(keys.lookup(plain, on="k"), source=feed, sink="collect")
+            query.replace_lookup(one)
+            assert feed.push(rows)
+            feed.close()
+            assert [row["x"] for row in query.result().to_pylist()] == expected
+            feed = ps.PushSource()
+            pushed = engine.submit(ps.stream({"k": "int64", "x": "string"}), source=feed, sink="collect")
+            assert feed.push(one)
+            feed.close()
+            assert [row["x"] for row in pushed.result().to_pylist()][:3] == expected

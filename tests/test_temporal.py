@@ -109,6 +109,34 @@ def test_a_time_of_day_beyond_the_day_is_a_number(kind: str, day: int) -> None:
     assert kept.to_pylist()[1]["s"].startswith("23:59:59")
 
 
+@pytest.mark.parametrize(
+    ("kind", "day"),
+    [
+        ("time32[s]", 86_400),
+        ("time32[ms]", 86_400_000),
+        ("time64[us]", 86_400_000_000),
+        ("time64[ns]", 86_400 * 10**9),
+    ],
+)
+def test_a_time_of_day_beyond_the_day_has_no_parts(kind: str, day: int) -> None:
+    plain = pa.int32() if kind.startswith("time32") else pa.int64()
+    column = pa.array([-1, 0, day - 1, day, 3 * day, None], plain)
+    data = pa.table({"t": column.view(pa.schema(ps.stream({"t": kind}).schema)[0].type)})
+    for name, last in {"hour": 23, "minute": 59, "second": 59, "millisecond": None}.items():
+        expression = getattr(COL("t").dt, name)()
+        parts = ps.stream({"t": kind}).select(r=expression)
+        with pytest.raises(ps.ComputeError, match=rf"dt\.{name}\(\): -1 of time.* is no time of day"):
+            parts.run(data)
+        kept = parts.run(data, on_error="skip")
+        rows = [row["r"] for row in kept.to_pylist()]
+        assert (kept.rows_rejected, rows[0], rows[2]) == (3, 0, None)
+        assert last is None or rows[1] == last
+        # Rows that nobody asks about do not count.
+        is_time = (COL("t").cast("int64") >= 0) & (COL("t").cast("int64") < day)
+        chosen = ps.stream({"t": kind}).select(r=ps.when(is_time).then(expression).otherwise(-1))
+        assert [row["r"] for row in chosen.run(data).to_pylist()][3:5] == [-1, -1]
+
+
 def compute(columns: Columns, expression: ps.Expr, rows: list[Row]) -> list[dict[str, Value]]:
     stream = ps.stream(arrow_schema(columns)).select("id", r=expression)
     return rows_of(stream.run(table_of(columns, rows)))

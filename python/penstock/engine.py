@@ -3,7 +3,7 @@
 import atexit
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from threading import Lock
+from threading import RLock
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, TypeAlias, final
 from weakref import ReferenceType, WeakSet, ref
@@ -35,7 +35,7 @@ from penstock.replay import Replay
 from penstock.running import by_stream
 from penstock.schemas import SchemaLike
 from penstock.shared import OnLag, SharedSource
-from penstock.sources import Opening
+from penstock.sources import Items, Opening
 from penstock.stream import Stream, stream
 from penstock.times import ManualClock
 
@@ -116,7 +116,8 @@ class Engine(Frozen):
     _sources: list[SharedSource]
     # All others that have ended: they are listed for as long as somebody holds them.
     _ended: list[ReferenceType[Query] | ReferenceType[SharedSource]]
-    _lock: Lock
+    # The collector may run code of the user that uses the engine, on a thread that has the lock.
+    _lock: RLock
 
     def __init__(
         self,
@@ -153,7 +154,7 @@ class Engine(Frozen):
             _queries=[],
             _sources=[],
             _ended=[],
-            _lock=Lock(),
+            _lock=RLock(),
         )
         _engines.add(self)
 
@@ -224,6 +225,7 @@ class Engine(Frozen):
         takers = _takers(outputs.names, sink)
         several = len(outputs.streams) > 1
         spreading, on_bad = read_spreading(parallelism, strategy), read_on_error(on_error)
+        given = by_stream(outputs.streams, source, "source")
         with Opening() as opening:
             sources = [
                 (
@@ -231,30 +233,45 @@ class Engine(Frozen):
                     _open_any(opening, one, f"source[{stream!r}]" if several else "source"),
                     _upstream(one),
                 )
-                for stream, one in by_stream(outputs.streams, source, "source")
+                for stream, one in given
             ]
             native = self._native.submit(outputs, sources, takers, name, on_lag, on_bad, spreading)
-        query = Query(native, self)
+        query = Query(native, self, [one for _, one in given if isinstance(one, SharedSource)])
+        _note_taker(query, [opened for _, opened, _ in sources])
         with self._lock:
-            self._let_go()
+            gone = self._let_go()
             self._queries.append(query)
+        del gone
         return query
 
-    def _let_go(self) -> None:
-        """Lets go of what has ended, unless it has news that nobody has heard. Needs the lock."""
-        queries, sources = list(self._queries), list(self._sources)
-        self._queries[:] = [query for query in queries if query.status == "running" or _has_news(query)]
-        self._sources[:] = [source for source in sources if source.status == "running" or _has_news(source)]
-        held = {id(one) for one in (*self._queries, *self._sources)}
-        self._ended[:] = [one for one in self._ended if one() is not None]
-        self._ended.extend(ref(source) for source in sources if id(source) not in held)
-        self._ended.extend(ref(query) for query in queries if id(query) not in held)
+    def _let_go(self) -> list[Query | SharedSource]:
+        """Lets go of what has ended, unless it has news that nobody has heard. Needs the lock.
+
+        Returns what was let go of, to be dropped without the lock: that may run code of the user, which may
+        use the engine. So may the collector at any time, so each is taken out of the lists on its own.
+        """
+        queries = [one for one in list(self._queries) if one.status != "running" and not _has_news(one)]
+        sources = [one for one in list(self._sources) if one.status != "running" and not _has_news(one)]
+        for weak in [weak for weak in list(self._ended) if weak() is None]:
+            with suppress(ValueError):
+                self._ended.remove(weak)
+        for source in sources:
+            with suppress(ValueError):
+                self._sources.remove(source)
+                self._ended.append(ref(source))
+        for query in queries:
+            with suppress(ValueError):
+                self._queries.remove(query)
+                self._ended.append(ref(query))
+        return [*sources, *queries]
 
     def _listed(self) -> list[Query | SharedSource]:
         """What the table shows: what runs, and what has ended and was not dropped, sources first."""
         self._native.check()
         with self._lock:
-            self._let_go()
+            gone = self._let_go()
+        del gone
+        with self._lock:
             ended = [one for one in (weak() for weak in self._ended) if one is not None]
             return [*self._sources, *self._queries, *ended]
 
@@ -321,11 +338,14 @@ class Engine(Frozen):
             plan = plan.with_max_ahead(normalise_duration(max_ahead, "max_ahead"))
         on_bad = read_on_error(on_error)
         with Opening() as opening:
-            opened = _open(opening, data, "data"), _upstream(data)
-            source = SharedSource(self._native.share(plan, opened, name, bool(hold), on_bad))
+            opened = _open(opening, data, "data")
+            native = self._native.share(plan, (opened, _upstream(data)), name, bool(hold), on_bad)
+        source = SharedSource(native)
+        _note_taker(source, [opened])
         with self._lock:
-            self._let_go()
+            gone = self._let_go()
             self._sources.append(source)
+        del gone
         return source
 
     @property
@@ -535,6 +555,13 @@ def _upstream(source: object) -> _penstock.Query | None:
     if isinstance(source, Results):
         source = source._query
     return source._native if isinstance(source, Query) else None
+
+
+def _note_taker(taker: Query | SharedSource, opened: list[object]) -> None:
+    """Tells iterables who reads them, before they can know that one by other means."""
+    for items in opened:
+        if isinstance(items, Items):
+            items.taker = ref(taker)
 
 
 def _as_outputs(plan: object) -> _penstock.Outputs:

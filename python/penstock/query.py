@@ -1,22 +1,24 @@
 """Queries: pipelines at work on an engine, and the results as they come out."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, final
+from weakref import ReferenceType, ref
 
 from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
-from penstock.exceptions import PlanError
+from penstock.exceptions import EngineError, PlanError
 from penstock.hints import missing_of_query
 from penstock.lateness import warn_late
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData
 from penstock.result import Result
-from penstock.sources import AwaitedItems, Items, open_one
+from penstock.sources import AwaitedItems, Items, is_read_here, open_one
 
 if TYPE_CHECKING:
     from penstock.engine import Engine
+    from penstock.shared import SharedSource
 
 __all__ = ["Query", "Results"]
 
@@ -47,16 +49,20 @@ class Query(Frozen):
         (True, 'finished')
     """
 
-    __slots__ = ("__weakref__", "_engine", "_native")
+    __slots__ = ("__weakref__", "_engine", "_native", "_reads")
 
     _native: _penstock.Query
     # Keeps the engine, which is stopped when nobody holds it any more.
     _engine: "Engine"
+    # The shared sources that it reads, which the engine keeps while they run.
+    _reads: "tuple[ReferenceType[SharedSource], ...]"
 
-    def __init__(self, native: _penstock.Query, engine: "Engine") -> None:
+    def __init__(
+        self, native: _penstock.Query, engine: "Engine", reads: "Iterable[SharedSource]" = ()
+    ) -> None:
         if not isinstance(native, _penstock.Query):
             raise TypeError("a Query is not made directly: use engine.submit(stream, source=...)")
-        self._fill(_native=native, _engine=engine)
+        self._fill(_native=native, _engine=engine, _reads=tuple(ref(source) for source in reads))
 
     if not TYPE_CHECKING:  # a type checker is to know what is not there
 
@@ -166,6 +172,15 @@ class Query(Frozen):
         if late is not None:
             warn_late(*late, query=self.name, above=above + 1)
 
+    def _check_source(self) -> None:
+        """Refuses to wait for the end inside of an iterable that the query waits for."""
+        takers = [self, *(source for source in (weak() for weak in self._reads) if source is not None)]
+        if self.status == "running" and any(is_read_here(taker) for taker in takers):
+            raise EngineError(
+                "a query cannot wait for itself: this thread reads its source, and the query waits for the "
+                "next batch of that"
+            )
+
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the query has ended. Other threads run meanwhile; Ctrl-C interrupts it.
 
@@ -179,6 +194,8 @@ class Query(Frozen):
 
         Raises:
             PenstockError: It has failed; and any exception of your own source or sink, as itself.
+            EngineError: It is its own sink or source that waits, or a function of a pipeline of its engine:
+                it would wait for itself.
 
         Warns:
             LateRowsWarning: Rows came too late to count, and nobody has been told. A query warns once.
@@ -191,6 +208,8 @@ class Query(Frozen):
             ...     query.wait(timeout=0.01)
             False
         """
+        if timeout is None:
+            self._check_source()
         has_ended = self._native.wait(timeout)
         if has_ended:
             self._warn_late(above=2)
@@ -248,6 +267,7 @@ class Query(Frozen):
             ...     query.result().rows_out
             2
         """
+        self._check_source()
         result = Result(self._native.result(self._number(output)))
         self._warn_late(above=2)
         return result

@@ -8,8 +8,10 @@ passes untouched.
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
+from threading import local
 from types import GeneratorType, TracebackType
 from typing import Any, Self, TypeGuard
+from weakref import ReferenceType
 
 from penstock._claims import claim, is_single, release
 from penstock.asynchronous import Pump
@@ -17,7 +19,7 @@ from penstock.exceptions import StreamConsumedError
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream, _LazyBatches, _Readable, _Scannable
 from penstock.records import is_record, records_to_arrow
 
-__all__ = ["AwaitedItems", "Items", "Opening", "open_one", "open_source"]
+__all__ = ["AwaitedItems", "Items", "Opening", "is_read_here", "open_one", "open_source"]
 
 _ACCEPTED = (
     "an object that speaks the Arrow PyCapsule protocol (a pyarrow Table, RecordBatch or RecordBatchReader, "
@@ -40,6 +42,9 @@ class Items(Iterator[object]):
         1
     """
 
+    taker: ReferenceType[object] | None = None
+    """The query or shared source that reads them, once it is there."""
+
     def __init__(self, data: Iterable[object], argument: str) -> None:
         source = iter(data)
         self._begin(source if source is data else None, argument)
@@ -59,7 +64,13 @@ class Items(Iterator[object]):
 
     def __next__(self) -> ArrowStream | ArrowArray:
         self._is_read = True
-        return self._checked(next(self._items))
+        outer = _reading.items
+        _reading.items = (*outer, self)
+        try:
+            item = next(self._items)
+        finally:
+            _reading.items = outer
+        return self._checked(item)
 
     def _checked(self, item: object) -> ArrowStream | ArrowArray:
         name = f"item {self._number} of {self._argument}"
@@ -210,6 +221,34 @@ class Opening:
         if kind is not None:
             for opened in self._opened:
                 opened.give_back()
+
+
+class _Reading(local):
+    """The iterables that each thread is reading: one may read another."""
+
+    items: tuple[Items, ...] = ()
+
+
+_reading = _Reading()
+
+
+def is_read_here(taker: object) -> bool:
+    """Tells whether this thread is inside of an iterable that a query or a shared source reads.
+
+    Args:
+        taker: The query or the shared source.
+
+    Returns:
+        Whether it gets no further batch until the iterable goes on.
+
+    Example:
+        >>> import penstock as ps
+        >>> from penstock.sources import is_read_here
+        >>> with ps.Engine(workers=1) as engine:
+        ...     is_read_here(engine.submit(ps.stream({"price": "int64"}), source=[]))
+        False
+    """
+    return any(items.taker is not None and items.taker() is taker for items in _reading.items)
 
 
 def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | Items:

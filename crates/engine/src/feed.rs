@@ -129,10 +129,18 @@ impl Shared {
         function: &dyn WatermarkFunction,
         batch: &RecordBatch,
     ) -> Result<Option<i64>, OutsideError> {
+        /// Takes the note back, however the call ends.
+        struct Asking<'a>(&'a Shared);
+
+        impl Drop for Asking<'_> {
+            fn drop(&mut self) {
+                *locked(&self.0.asking) = None;
+            }
+        }
+
         *locked(&self.asking) = Some(thread::current().id());
-        let mark = function.call(batch);
-        *locked(&self.asking) = None;
-        mark
+        let _asking = Asking(self);
+        function.call(batch)
     }
 
     fn is_asking_here(&self) -> bool {

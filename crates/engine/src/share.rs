@@ -18,6 +18,7 @@ use penstock_memory::{EdgeReader, OpenError};
 use crate::clock::{Until, now_ns};
 use crate::engine::bell::{Bell, Relay};
 use crate::error::{RunError, StartError};
+use crate::feed::OutsideError;
 use crate::pipeline::{SharedStream, Step, Task};
 use crate::plan::Plan;
 use crate::query::state::{State, Status};
@@ -30,6 +31,17 @@ const GRACE_NS: u64 = 50_000_000;
 const AGAIN_NS: u64 = 1_000_000;
 /// How long a request waits before it is checked whether the source still runs.
 const GLANCE: Duration = Duration::from_millis(20);
+
+/// Tells whether the thread that waits was interrupted, and with what.
+pub type Interrupted = fn() -> Option<OutsideError>;
+
+static INTERRUPT: OnceLock<Interrupted> = OnceLock::new();
+
+/// Has that asked, time and again, by every thread of the process that waits for a shared source to let a query in. The
+/// first one counts.
+pub fn set_interrupt(interrupted: Interrupted) {
+    let _ = INTERRUPT.set(interrupted);
+}
 
 /// What happens to a query that holds its shared source up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -356,7 +368,12 @@ impl SharedSource {
         loop {
             match answer.recv_timeout(GLANCE) {
                 Ok(joined) => return Ok((joined?, lag)),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    // The request is left behind: the source finds that nobody waits for the reply.
+                    if let Some(error) = INTERRUPT.get().and_then(|interrupted| interrupted()) {
+                        return Err(StartError::Outside { what: "submit", error });
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
         }

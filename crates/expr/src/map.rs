@@ -8,7 +8,7 @@ use penstock_memory::{Column, ColumnBuf, Physical};
 use penstock_types::{ComputeError, TypeName};
 
 use crate::calendar::{Part, parts};
-use crate::conversion::{self, Rounding, decimal_to_f64, float_to_decimal, widen};
+use crate::conversion::{self, Rounding, any_wanted, decimal_to_f64, float_to_decimal, widen};
 use crate::format::{format, shown};
 use crate::node::Given;
 use crate::parse::parse;
@@ -60,6 +60,11 @@ pub(crate) enum Map {
         per_second: i64,
     },
     Part {
+        part: Part,
+        per_day: i64,
+    },
+    /// A part of a time of day. Foreign data may hold numbers that are none.
+    PartOfDay {
         part: Part,
         per_day: i64,
     },
@@ -136,6 +141,11 @@ impl Map {
                 return zone.shift(column.fixed(), *per_second, wanted, out.refill());
             }
             Self::Part { part, per_day } => parts(*part, *per_day, column.fixed(), out.refill()),
+            Self::PartOfDay { part, per_day } => {
+                parts(*part, *per_day, column.fixed(), out.refill());
+                let day = 0..*per_day;
+                return any_wanted(column.fixed::<i64>(), wanted, |time| !day.contains(&time));
+            }
             Self::Format { from, zone } => return format(from, *zone, column, wanted, out),
             Self::Parse { to, zone } => return parse(to, *zone, column, wanted, out),
             Self::CheckText => {
@@ -164,9 +174,9 @@ impl Map {
             Self::Lower | Self::Upper => {
                 ComputeError::TooLarge(format!("{expression}: the result is longer than a string can be"))
             }
-            Self::Format { from, .. } => ComputeError::Cast(format!(
+            Self::Format { .. } | Self::PartOfDay { .. } => ComputeError::Cast(format!(
                 "{expression}: {values} of {} is no time of day; filter such rows out first",
-                TypeName(from)
+                TypeName(&given.from)
             )),
             Self::Parse { .. } | Self::CheckText => ComputeError::Cast(format!(
                 "{expression}: {values} cannot be read as {type_name}; filter such rows out first"

@@ -132,18 +132,24 @@ impl SourceColumns {
                     TypeName(array.data_type())
                 )));
             }
-            if !field.is_nullable() && array.logical_null_count() > 0 {
-                return Err(fail(format!(
-                    "column \"{}\" is declared as not null but the batch has {} nulls in it",
-                    field.name(),
-                    array.logical_null_count()
-                )));
+            let invalid =
+                |error| fail(format!("column \"{}\" is not valid Arrow data: {error}", field.name()));
+            if !field.is_nullable() {
+                // The nulls of a dictionary are found by its keys.
+                if matches!(array.data_type(), DataType::Dictionary(..)) {
+                    valid_column(array).map_err(invalid)?;
+                }
+                let nulls = array.logical_null_count();
+                if nulls > 0 {
+                    return Err(fail(format!(
+                        "column \"{}\" is declared as not null but the batch has {nulls} nulls in it",
+                        field.name(),
+                    )));
+                }
             }
             // No row is read from an empty batch, and a slice without rows need not pass validation.
             columns.push(if *read && batch.num_rows() > 0 {
-                open_column(array).map_err(|error| {
-                    fail(format!("column \"{}\" is not valid Arrow data: {error}", field.name()))
-                })?
+                open_column(array).map_err(invalid)?
             } else {
                 Source::Unread
             });
@@ -192,17 +198,20 @@ fn validate(array: &ArrayRef) -> Result<(), ArrowError> {
     Ok(())
 }
 
+/// A column that keeps the rules of Arrow: itself, or a copy with empty values under its nulls if only those break them.
+///
+/// # Errors
+/// What it breaks.
+pub fn valid_column(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let Err(error) = validate(array) else { return Ok(Arc::clone(array)) };
+    let defined = defined(array).map_err(|_| error)?;
+    validate(&defined)?;
+    Ok(defined)
+}
+
 fn open_column(array: &ArrayRef) -> Result<Source, ArrowError> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
-    let array = &match validate(array) {
-        Ok(()) => Arc::clone(array),
-        // Only what stands under a null may be to blame.
-        Err(error) => {
-            let defined = defined(array).map_err(|_| error)?;
-            validate(&defined)?;
-            defined
-        }
-    };
+    let array = &valid_column(array)?;
     Ok(match array.data_type() {
         DataType::Boolean => Source::Bool(array.as_boolean().values().clone(), nulls),
         DataType::Utf8 => {

@@ -9,9 +9,11 @@ use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
+use arrow_data::transform::MutableArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 
 use crate::column::{Column, Physical, Values, ValuesBuf};
@@ -28,6 +30,27 @@ const BATCH_ROWS: usize = 64 * 1024;
 const BATCH_PAYLOAD_BYTES: usize = 8 << 20;
 /// Rows from which on they are handed out as they stand; a batch of fewer costs its reader more than the copy.
 const SHARED_ROWS: usize = 4096;
+
+/// The rows of a batch in memory of their own, and no more of it than they need.
+///
+/// # Errors
+/// Arrow refuses the copy.
+pub fn compacted(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let copy = |column: &ArrayRef| -> Result<ArrayRef, ArrowError> {
+        let data = column.to_data();
+        let mut copied = MutableArrayData::new(vec![&data], false, data.len());
+        copied.try_extend(0, 0, data.len())?;
+        let copied = make_array(copied.freeze());
+        Ok(match copied.data_type() {
+            DataType::Utf8View => Arc::new(copied.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(copied.as_binary_view().gc()),
+            _ => copied,
+        })
+    };
+    let columns = batch.columns().iter().map(copy).collect::<Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+}
 
 struct Growing {
     data_type: DataType,

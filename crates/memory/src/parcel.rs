@@ -1,6 +1,8 @@
 //! Results on their way to whoever reads them.
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
 
 use crate::coordinator::{Claim, Hold, ResultAccount};
 
@@ -22,7 +24,13 @@ impl Parcel {
         // Of a slice, its own part: others have the rest.
         let bytes = |column: &ArrayRef| {
             let data = column.to_data();
-            data.get_slice_memory_size().unwrap_or_else(|_| data.get_array_memory_size())
+            let own = data.get_slice_memory_size().unwrap_or_else(|_| data.get_array_memory_size());
+            // Arrow leaves out what views point to.
+            own + match column.data_type() {
+                DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
+                DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
+                _ => 0,
+            }
         };
         let hold = account.hold(batch.columns().iter().map(bytes).sum());
         Self { batch, claim: None, hold: Some(hold) }

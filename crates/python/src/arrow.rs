@@ -7,6 +7,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use penstock_memory::Physical;
+use penstock_memory::batch::{decoded, valid_column};
 use penstock_types::TypeName;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -145,8 +147,27 @@ pub(crate) fn one_batch(data: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordB
     };
     let read = || {
         let schema = Arc::clone(&reader.schema);
-        let batches = reader.collect::<Result<Vec<_>, _>>()?;
+        let mut batches = reader.collect::<Result<Vec<_>, _>>()?;
+        if batches.len() == 1 {
+            return Ok(batches.remove(0));
+        }
+        let batches = batches.iter().map(valid).collect::<Result<Vec<_>, _>>()?;
         arrow_select::concat::concat_batches(&schema, &batches)
     };
-    py.detach(read).map_err(|error| input_error(py, format!("{what} cannot be read: {error}")))
+    let read = py.detach(|| caught(read)).unwrap_or_else(|panic| Err(ArrowError::CDataInterface(panic)));
+    read.map_err(|error| input_error(py, format!("{what} cannot be read: {error}")))
+}
+
+/// A batch that keeps the rules of Arrow: others cannot be copied, or looked into.
+pub(crate) fn valid(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let check = |column: &ArrayRef| {
+        // Types that the engine does not read, and hands on as they are.
+        if Physical::of(decoded(column.data_type())).is_none() {
+            column.to_data().validate_full()?;
+        }
+        valid_column(column)
+    };
+    let columns = batch.columns().iter().map(check).collect::<Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
 }

@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 use pyo3_arrow::ffi::to_array_pycapsules;
 
+use crate::arrow::valid;
+use crate::errors::input_error;
 use crate::output::stream_capsule;
 use crate::pylist::rows;
 use crate::schema::Schema;
@@ -35,7 +37,11 @@ impl Batch {
 
     #[pyo3(signature = (limit=None))]
     fn to_pylist<'py>(&self, py: Python<'py>, limit: Option<usize>) -> PyResult<Bound<'py, PyList>> {
-        rows(py, std::slice::from_ref(&self.inner), limit.unwrap_or(usize::MAX))
+        let wanted = self.inner.slice(0, limit.unwrap_or(usize::MAX).min(self.inner.num_rows()));
+        // A watermark function, and one that takes dead letters, may get a batch that nobody has looked into before.
+        let checked =
+            valid(&wanted).map_err(|error| input_error(py, format!("this is not valid: {error}")))?;
+        rows(py, &[checked], usize::MAX)
     }
 
     #[pyo3(signature = (requested_schema=None))]

@@ -205,6 +205,12 @@ pub(crate) fn waits_for_itself(py: Python<'_>, is_task: bool) -> PyErr {
     raise(py, "EngineError", (message,))
 }
 
+/// A watermark function that waits for the query that waits for its answer.
+pub(crate) fn asked_of_itself(py: Python<'_>) -> PyErr {
+    let message = "a query cannot wait for itself: this is the watermark function of its source, and the query waits for what that returns";
+    raise(py, "EngineError", (message,))
+}
+
 /// A watermark function that pushes to the source that it is asked about.
 pub(crate) fn pushes_to_itself(py: Python<'_>) -> PyErr {
     let message = "a watermark function cannot push to its own source: it would be asked about that batch as well, before this one is taken";

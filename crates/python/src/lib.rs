@@ -85,6 +85,7 @@ mod _penstock {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        penstock_engine::share::set_interrupt(wait::interrupted);
         // Asked here, so that it is settled by how the process was started.
         module.add("checks_laws", penstock_operators::laws::are_checked())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -17,7 +17,9 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::arrow::one_batch;
 use crate::batch::Batch;
-use crate::errors::{consumed, error_text, invalid, let_go, run_error, start_error, waits_for_itself};
+use crate::errors::{
+    asked_of_itself, consumed, error_text, invalid, let_go, run_error, start_error, waits_for_itself,
+};
 use crate::metrics;
 use crate::output::{Output, stream_capsule};
 use crate::process::Here;
@@ -208,6 +210,10 @@ impl Inner {
         let is_task = self.query.is_run_here();
         if is_task || self.callbacks().any(|callback| callback.is_this_thread()) {
             return Err(waits_for_itself(py, is_task));
+        }
+        let sources = self.sources.iter().filter_map(|source| source.get().running());
+        if self.query.is_asking_here(sources) {
+            return Err(asked_of_itself(py));
         }
         Ok(())
     }
@@ -540,6 +546,9 @@ impl Query {
         let inner = self.inner.get(py)?;
         let results = inner.results(py, output)?;
         let timeout = timeout(Some(seconds))?.unwrap_or_default();
+        if inner.query.is_run_here() && !py.detach(|| results.wait(Duration::ZERO)) {
+            return Err(waits_for_itself(py, true));
+        }
         let waits = inner.check_thread(py).is_ok();
         Ok(py.detach(|| results.wait(timeout) && (!waits || !results.is_over() || inner.has_ended(timeout))))
     }
@@ -550,6 +559,8 @@ impl Query {
         let results = inner.results(py, output)?;
         match py.detach(|| results.take()) {
             Next::Batch(batch) => Ok(Some(Batch::new(batch))),
+            // Whoever gets none goes on to wait for one, perhaps on another thread.
+            Next::Nothing if inner.query.is_run_here() => Err(waits_for_itself(py, true)),
             Next::Nothing => Ok(None),
             Next::Ended if inner.check_thread(py).is_ok() && !inner.has_ended(Duration::ZERO) => Ok(None),
             Next::Ended => {

@@ -16,7 +16,7 @@ use penstock_engine::{
     Engine, EngineOptions, FEED_BATCHES, Feed, Input, Part, Pushed, Query, QueryOptions, Sink, feed,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyFloat, PyIterator};
 
 use crate::arrow::{Data, Reader, open, open_item};
 use crate::engine::{call_back, read_on_error};
@@ -218,6 +218,12 @@ fn feed_each(py: Python<'_>, mut feeds: Vec<(Feed, Bound<'_, PyAny>)>) -> PyResu
         && let Some((feed, data)) = feeds.pop()
     {
         return feed_all(py, feed, &data);
+    }
+    for (_, data) in &feeds {
+        // A query that this thread cannot wait for says so here: the thread that pulls it would wait for ever.
+        if let Ok(ready) = data.getattr("ready") {
+            foreign::call_with(&ready, &PyFloat::new(py, 0.0))?;
+        }
     }
     for (feed, data) in feeds {
         pull_all(open_all(&data)?, feed).map_err(|error| thread_error(&error))?;

@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use penstock_engine::OutsideError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::raised::Raised;
 
 /// How long the calling thread goes without a look at signals.
 pub(crate) const GLANCE: Duration = Duration::from_millis(20);
@@ -35,4 +38,13 @@ pub(crate) fn wait(
             return Ok(false);
         }
     }
+}
+
+/// What a signal has raised, if one came: for whoever waits without the interpreter.
+pub(crate) fn interrupted() -> Option<OutsideError> {
+    let check = |py: Python<'_>| {
+        let raised = py.check_signals().err()?;
+        Some(Box::new(Raised::new(py, raised)) as OutsideError)
+    };
+    Python::try_attach(check).flatten()
 }

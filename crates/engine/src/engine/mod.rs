@@ -261,7 +261,7 @@ impl Engine {
                 Input::Shared(source, on_lag) => {
                     source.stream.check(&stream, &schema)?;
                     let joined = source.join(on_lag);
-                    if joined.is_err() {
+                    if let Err(StartError::SourceEnded { .. }) = joined {
                         self.check(None)?; // the source is gone because the engine is
                     }
                     let (reader, lag) = joined?;

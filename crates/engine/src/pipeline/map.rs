@@ -122,7 +122,9 @@ impl Mapper {
             if rows <= 1 {
                 match &mut rejects {
                     Some(rejects) => {
-                        rejects.reject(NAME, &part, &self.function.0.describe(&error))?;
+                        // A slice would keep the whole batch for as long as the letter waits.
+                        let row = penstock_memory::export::compacted(&part)?;
+                        rejects.reject(NAME, &row, &self.function.0.describe(&error))?;
                         rejected += rows as u64;
                     }
                     None => {

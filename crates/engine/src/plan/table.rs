@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Schema};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use penstock_memory::Physical;
-use penstock_memory::batch::decoded;
+use penstock_memory::batch::{decoded, valid_column};
 use penstock_operators::{LookupKind, LookupTable};
 use penstock_types::{PlanError, TypeName, parse_type};
 use serde::{Deserialize, Serialize};
@@ -57,13 +57,9 @@ fn normalised(table: &RecordBatch) -> Result<RecordBatch, PlanError> {
     let mut columns: Vec<ArrayRef> = Vec::new();
     for (field, column) in table.schema().fields().iter().zip(table.columns()) {
         check_supported(field)?;
-        column.to_data().validate_full().map_err(arrow)?;
+        let valid = valid_column(column).map_err(arrow)?;
         let plain = decoded(field.data_type());
-        let column = if plain == field.data_type() {
-            Arc::clone(column)
-        } else {
-            cast(column, plain).map_err(arrow)?
-        };
+        let column = if plain == field.data_type() { valid } else { cast(&valid, plain).map_err(arrow)? };
         columns.push(arrow_select::take::take(&column, &rows, None).map_err(arrow)?);
         fields.push(Field::new(field.name(), plain.clone(), field.is_nullable()));
     }

@@ -22,6 +22,7 @@ use crate::latency::Latency;
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output};
 use crate::results::Results;
+use crate::share::SharedSource;
 use state::State;
 
 /// A query at work, or one that has ended. Clones speak of the same query; dropping them does not stop it.
@@ -89,6 +90,13 @@ impl Query {
     /// Whether this thread runs tasks of its engine: whoever waits here for the query may wait for ever.
     pub fn is_run_here(&self) -> bool {
         self.state.is_run_here()
+    }
+
+    /// Whether this thread is in a watermark function of its feeds, or of those of the shared sources that it reads, and
+    /// the query does not end before that returns.
+    pub fn is_asking_here<'a>(&self, mut sources: impl Iterator<Item = &'a SharedSource>) -> bool {
+        !self.state.is_stopping()
+            && (self.state.is_asking_here() || sources.any(|source| source.state.is_asking_here()))
     }
 
     /// Ends it now: what is on its way is given up. Does not wait.

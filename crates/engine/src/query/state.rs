@@ -200,6 +200,11 @@ impl State {
         workers::is_of(self.engine)
     }
 
+    /// Whether this thread is in the watermark function of one of its feeds.
+    pub(crate) fn is_asking_here(&self) -> bool {
+        self.feeds.iter().any(FeedHandle::is_asking_here)
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         // Acquire: whoever acts on it sees the error that is the reason.
         self.stopping.load(Ordering::Acquire)

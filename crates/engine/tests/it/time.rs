@@ -2,6 +2,8 @@
 
 use crate::running;
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,10 +12,13 @@ use arrow_array::types::{Int64Type, TimestampMicrosecondType};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use penstock_engine::clock::{ManualClock, Timepiece};
-use penstock_engine::plan::{Aggregate, Arrival, Outputs, Plan, StreamOptions, Watermarks, WindowSpan};
+use penstock_engine::plan::{
+    Aggregate, Arrival, Outputs, Plan, StreamOptions, WatermarkFunction, Watermarks, WindowSpan,
+};
 use penstock_engine::results::Next;
 use penstock_engine::{
-    Engine, EngineOptions, FEED_BATCHES, Feed, Input, Query, QueryOptions, Sink, feed, push,
+    Engine, EngineOptions, FEED_BATCHES, Feed, Input, OutsideError, Pushed, Query, QueryOptions, Sink, feed,
+    push,
 };
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::Span;
@@ -275,4 +280,37 @@ fn plans_that_go_by_the_clock_come_back_from_json() {
     let plan = Plan::declare(&schema(), options).unwrap();
     assert_eq!(Plan::from_json(&plan.to_json().unwrap()).unwrap(), plan);
     assert!(plan.explain().contains("time of processing at"), "{}", plan.explain());
+}
+
+/// Panics on a batch without rows.
+struct Fragile;
+
+impl WatermarkFunction for Fragile {
+    fn call(&self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError> {
+        assert!(batch.num_rows() > 0, "there are no rows");
+        Ok(Some(0))
+    }
+
+    fn name(&self) -> &str {
+        "fragile"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[test]
+fn a_watermark_function_that_panicked_is_not_taken_for_one_that_is_still_called() {
+    let engine = Engine::start(EngineOptions { workers: Some(1), ..EngineOptions::default() }).unwrap();
+    let fragile = Watermarks::Function(Arc::new(Fragile));
+    let plan = stream(StreamOptions { watermark: Some(&fragile), ..Default::default() });
+    let (mut feed, end) = feed(FEED_BATCHES);
+    let query = engine.submit(&plan, Input::Feed(end), Sink::Collect, None).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| feed.push(times(&[]), EVER))).is_err());
+    assert!(!feed.handle().is_asking_here());
+    assert!(matches!(feed.push(times(&[1]), EVER), Pushed::Taken));
+    drop(feed);
+    assert!(query.wait(EVER));
+    assert_eq!(query.take_output().unwrap().rows_in, 1);
 }

@@ -170,6 +170,9 @@ fn temporal(expr: &Expr, function: Function, input: Typed, every: Option<Typed>)
     }
     let node = match function {
         Function::Date => chain.days(factor).node,
+        _ if matches!(from, Time32(_) | Time64(_)) => {
+            Node::checked(Map::PartOfDay { part, per_day: factor }, chain.node, &chain.label, &from)
+        }
         _ => Node::map(Map::Part { part, per_day: factor }, chain.node),
     };
     typed(node, to)

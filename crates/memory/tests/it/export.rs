@@ -3,13 +3,16 @@
 use crate::arbitrary;
 use crate::support;
 
+use std::sync::Arc;
+
 use arbitrary::read;
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
 use penstock_memory::batch::Rows as Which;
-use penstock_memory::{ColumnBuf, Exporter, Physical, SourceColumns, Taken};
+use penstock_memory::export::compacted;
+use penstock_memory::{ColumnBuf, Exporter, Parcel, Physical, SourceColumns, Taken};
 use support::exports::{BLOCK_ROWS, check, open, pass, rows, schema};
 use support::{Rows, assert_all_returned, coordinator};
 
@@ -128,5 +131,30 @@ fn columns_leave_in_the_order_that_is_asked_for() {
             read(loaded.as_column())
         });
         assert!(found.eq(expected.iter().flat_map(|lease| lease[column].clone())), "column {column}");
+    }
+}
+
+#[test]
+fn a_row_that_is_copied_out_of_a_batch_keeps_nothing_of_it() {
+    let texts = (0..1000).map(|row| (row != 999).then(|| format!("a text that is long enough {row}")));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+    let batch = RecordBatch::try_from_iter([
+        ("n", numbers),
+        ("flag", Arc::new(BooleanArray::from_iter((0..1000).map(|row| Some(row % 2 == 0)))) as ArrayRef),
+        ("text", Arc::new(texts.clone().collect::<StringArray>()) as ArrayRef),
+        ("view", Arc::new(texts.clone().collect::<StringViewArray>()) as ArrayRef),
+        ("short", Arc::new(StringViewArray::from_iter_values((0..1000).map(|_| "x"))) as ArrayRef),
+    ])
+    .unwrap();
+    let coordinator = coordinator(64 << 20, 64 << 20);
+    for row in [0, 500, 999] {
+        let slice = batch.slice(row, 1);
+        let copied = compacted(&slice).unwrap();
+        assert_eq!(copied, slice);
+        let bytes: usize = copied.columns().iter().map(|column| column.get_buffer_memory_size()).sum();
+        assert!(bytes < 1000, "{bytes} bytes for row {row}");
+        let text_bytes = if row == 999 { 0 } else { copied.column(3).as_string_view().value(0).len() };
+        let parcel = Parcel::copied(copied, &coordinator.result_account());
+        assert!(parcel.bytes() >= 8 + 1 + 2 * text_bytes + 16 + 16, "{} for row {row}", parcel.bytes());
     }
 }
