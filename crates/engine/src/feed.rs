@@ -505,9 +505,9 @@ impl Drop for FeedEnd {
         // The bell leads to the queue of the engine, which a feed must not keep alive; nor does it keep what only the
         // source would have asked for.
         *locked(&self.shared.bell) = None;
-        let mut marking = locked(&self.shared.marking);
-        let (marker, early) = (std::mem::take(&mut marking.marker), std::mem::take(&mut marking.early));
-        drop(marking);
+        let mut reading = locked(&self.shared.reading);
+        let (marker, early) = (std::mem::take(&mut reading.marker), std::mem::take(&mut reading.early));
+        drop(reading);
         let failure = locked(&self.shared.failure).take();
         drop((marker, early, failure)); // which may run any code
     }

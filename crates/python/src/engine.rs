@@ -283,8 +283,7 @@ impl Engine {
         let outputs = Plans::from(plan);
         let schema = plan.streams().first().and_then(|stream| outputs.stream_schema(stream));
         let (data, upstream) = data;
-        let (input, origin) =
-            self.open(&data, upstream.as_ref().map(Bound::get), schema.as_ref(), "wait")?;
+        let (input, origin) = self.open(&data, upstream.as_ref().map(Bound::get), schema.as_ref(), "wait")?;
         let own = Own::of(py, &outputs);
         let options = ShareOptions { name, held: hold, on_error: on_failure, watermarks: &own.watermarks };
         let shared = py.detach(|| engine.share(plan, input, options));

@@ -5,7 +5,11 @@
 //! thread instead, for the moment that the process still has.
 //!
 //! F1. A call that may be unwound is declared as such ("C-unwind"), and its guard is alive exactly while it runs.
+//! F2. Code that foreign libraries call back, such as an Arrow stream of ours, asks Python itself for the interpreter. pyo3
+//!     knows only what it has done itself: inside a function that it has called, it takes the thread for attached, also
+//!     where a library has let go of the interpreter in between.
 
+use std::ffi::c_int;
 use std::thread;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -16,6 +20,8 @@ use pyo3::types::{PyCapsule, PyIterator, PyTuple};
 unsafe extern "C-unwind" {
     fn PyIter_Next(iterator: *mut PyObject) -> *mut PyObject;
     fn PyObject_CallNoArgs(callable: *mut PyObject) -> *mut PyObject;
+    fn PyGILState_Ensure() -> c_int;
+    fn PyGILState_Release(state: c_int);
     fn PyObject_Call(callable: *mut PyObject, args: *mut PyObject, named: *mut PyObject) -> *mut PyObject;
 }
 
@@ -28,6 +34,31 @@ impl Drop for StayHere {
             thread::park();
         }
     }
+}
+
+/// The interpreter, as Python has given it to this thread.
+struct Held(c_int);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: this thread has got that state from `PyGILState_Ensure`, and gives it back once.
+        unsafe { PyGILState_Release(self.0) }
+    }
+}
+
+/// Calls `call` with the interpreter, whatever pyo3 takes this thread for (F2). `None` without an interpreter.
+pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
+    // SAFETY: it may be asked at any time, by any thread.
+    if unsafe { pyo3::ffi::Py_IsInitialized() } == 0 {
+        return None;
+    }
+    let guard = StayHere;
+    // SAFETY: the interpreter is there, and any thread may ask for it, also one that has it.
+    let held = Held(unsafe { PyGILState_Ensure() });
+    std::mem::forget(guard);
+    let called = Python::try_attach(call);
+    drop(held);
+    called
 }
 
 /// The object that a call gave, or the exception that it left; `None` when it left neither.

@@ -202,7 +202,7 @@ impl State {
 
     /// Whether this thread is in the watermark function of one of its feeds.
     pub(crate) fn is_asking_here(&self) -> bool {
-        self.feeds.iter().any(FeedHandle::is_asking_here)
+        self.feeds.iter().any(|inflow| inflow.feed.is_asking_here())
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -231,7 +231,7 @@ impl State {
 
     /// Lets its tasks take from their feeds, and calls them: everything is there.
     pub(crate) fn start(&self) {
-        self.feeds.iter().for_each(FeedHandle::start);
+        self.feeds.iter().for_each(|inflow| inflow.feed.start());
         self.call_all();
     }
 
