@@ -23,6 +23,7 @@ from reference.grouping import KINDS
 from reference.strategies import LONG
 from reference.types import (
     DATE32,
+    DATE64,
     INT8,
     INT16,
     INT32,
@@ -38,7 +39,7 @@ from reference.types import (
 from reference.windowing import Windows
 
 TIMES = (
-    INT64, INT64, INT16, INT32, INT8, UINT8, UINT16, UINT32, DATE32,
+    INT64, INT64, INT16, INT32, INT8, UINT8, UINT16, UINT32, DATE32, DATE64,
     timestamp("s"), timestamp("ms"), timestamp("us"), timestamp("ns"), timestamp("ms", "UTC"),
 )  # fmt: skip
 KEYS: tuple[tuple[Type, tuple[Value, ...]], ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 from collections import Counter
@@ -24,8 +25,10 @@ def threads() -> Counter[str]:
             name = (task / "comm").read_text().strip()
         except OSError:  # it has ended
             continue
-        if name.startswith("penstock"):
+        if name.startswith(("penstock", "ps-")):
             found[name] += 1
+    # Those that Python has started have its name to the system.
+    found.update(one.name for one in threading.enumerate() if one.name.startswith("penstock"))
     return found
 
 
