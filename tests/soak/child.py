@@ -12,6 +12,8 @@ import traceback
 from soak import leftovers, lives, scenes
 from soak.watch import Watch
 
+FOUND = 3
+"""How a process ends that has found something."""
 TRIMMED_SEEDS = 8
 """One seed in so many has the ring that asks idle tasks for memory: it wakes tasks that were forgotten."""
 
@@ -50,7 +52,7 @@ def trace_of(error: BaseException | None) -> str:
 
 
 def work(first: int, count: int, only: str | None) -> None:
-    """Runs the cases of so many seeds. A hang ends the process, after it has said so."""
+    """Runs the cases of so many seeds. A finding ends the process, after it was said."""
     faulthandler.enable()
     gc.collect()
     gc.freeze()  # modules stay: what is looked through after each case is the case
@@ -63,4 +65,5 @@ def work(first: int, count: int, only: str | None) -> None:
         finding = run_one(seed, kind, watch)
         if finding is not None:
             say(seed=seed, kind=kind, finding=finding)
+            os._exit(FOUND)  # what is left of this case would disturb those behind it
     say(done=True)

@@ -140,7 +140,7 @@ def take_rest(query: ps.Query, place: str, quietly: bool = False) -> None:
 
 def fail_after_the_end(rng: random.Random, watch: Watch, held: list[weakref.ref[Held]]) -> ps.Query:
     """An iterator raises when its query was stopped, drained or has failed: nobody takes that error."""
-    go, made, raised = threading.Event(), Failing(held), threading.Event()
+    made, entered, go, raised = Failing(held), threading.Event(), threading.Event(), threading.Event()
     end, shares, refers = (
         rng.choice(["stop", "drain", "leave", "fail"]),
         rng.random() < 0.4,
@@ -149,6 +149,7 @@ def fail_after_the_end(rng: random.Random, watch: Watch, held: list[weakref.ref[
 
     def source() -> Iterator[pa.Table]:
         yield numbers(10)
+        entered.set()
         go.wait(20)
         try:
             made.fail()
@@ -163,6 +164,7 @@ def fail_after_the_end(rng: random.Random, watch: Watch, held: list[weakref.ref[
         query = engine.submit(plan, source=given, sink="discard")
         if refers:
             made.reach.append(query)
+        entered.wait(20)
         if end == "fail":
             while query.status == "running":
                 time.sleep(0.001)
