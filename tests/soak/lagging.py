@@ -52,7 +52,7 @@ def lagging(rng: random.Random, watch: Watch) -> None:
         # Functions of an engine take turns: a query without one is not held up by the one that stalls.
         other = engine.submit(window, source=source, sink="discard", on_lag="wait")
         source.start()
-        pushed = push_until(feed, slow, source, rows, on_lag)
+        pushed = push_until(feed, slow, source, rows, on_lag, watch)
         go.set()
         watch.add(engine, slow, other)
         feed.close()
@@ -62,7 +62,9 @@ def lagging(rng: random.Random, watch: Watch) -> None:
         check_slow(slow, on_lag, pushed, taken)
 
 
-def push_until(feed: ps.PushSource, slow: ps.Query, source: ps.SharedSource, rows: int, on_lag: str) -> int:
+def push_until(
+    feed: ps.PushSource, slow: ps.Query, source: ps.SharedSource, rows: int, on_lag: str, watch: Watch
+) -> int:
     """Pushes until the query lags, and a little further; the rows pushed."""
     pushed, more = 0, 0
     for _ in range(MOST_BATCHES):
@@ -74,6 +76,7 @@ def push_until(feed: ps.PushSource, slow: ps.Query, source: ps.SharedSource, row
                 f"{source.metrics()['blocked_by']}, {slow.status}"
             )
         pushed += rows
+        watch.beat()
         lags = slow.status != "running" or slow.metrics()["rows_shed"] > 0
         more += lags
         if more > 20:
