@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -114,3 +117,47 @@ def closed_while_fed(rng: random.Random, watch: Watch) -> None:
             end_while_fed(producer, capacity, close, "a shared source was closed", queries[0])
         finally:
             producer.stop()
+
+
+def drained_while_given(rng: random.Random, watch: Watch) -> None:
+    """A drain, or the close of a shared source, while an iterable gives: what it has given is processed."""
+    rows, go = rng.choice([1, 100]), threading.Event()
+    given: list[int] = []
+    batch = pa.record_batch({name: np.arange(rows) for name in "tkv"})
+
+    def source() -> Iterator[pa.RecordBatch]:
+        while True:
+            given.append(rows)
+            yield batch
+
+    async def awaited() -> AsyncIterator[pa.RecordBatch]:
+        while True:
+            given.append(rows)
+            yield batch
+
+    def stall(batch: ps.Batch) -> None:
+        go.wait(20)
+
+    with ps.Engine(workers=rng.choice([1, 2]), mode=rng.choice(["state", "threads"])) as engine:
+        watch.add(engine)
+        data: Any = source() if rng.random() < 0.7 else awaited()
+        shared = engine.source(STREAM, data) if rng.random() < 0.3 else None
+        query = engine.submit(STREAM, source=data if shared is None else shared, sink=stall)
+        # It waits with a batch at hand, and asks for no other.
+        still, last = 0, -1
+        while still < 5:
+            time.sleep(0.01)
+            watch.beat()
+            still, last = (still + 1 if len(given) == last else 0), len(given)
+        least = sum(given)
+        ending: Any = shared.close if shared is not None else partial(query.stop, drain=True)
+        end = threading.Thread(target=ending, daemon=True)
+        end.start()
+        time.sleep(rng.random() * 0.02)
+        go.set()
+        watch.add(engine, query)
+        end.join()
+        query.wait()
+        taken = (shared or query).metrics()["rows_in"]
+        if not least <= taken <= sum(given):
+            raise Finding(f"{least} rows were given, {sum(given)} in the end, and {taken} came in")

@@ -19,10 +19,11 @@ import pyarrow as pa
 import penstock as ps
 from penstock import col
 from reference.engine import build_duration
-from reference.grouping import KINDS
+from reference.grouping import build_agg
 from reference.strategies import LONG
 from reference.types import (
     DATE32,
+    DATE64,
     INT8,
     INT16,
     INT32,
@@ -38,7 +39,7 @@ from reference.types import (
 from reference.windowing import Windows
 
 TIMES = (
-    INT64, INT64, INT16, INT32, INT8, UINT8, UINT16, UINT32, DATE32,
+    INT64, INT64, INT16, INT32, INT8, UINT8, UINT16, UINT32, DATE32, DATE64,
     timestamp("s"), timestamp("ms"), timestamp("us"), timestamp("ns"), timestamp("ms", "UTC"),
 )  # fmt: skip
 KEYS: tuple[tuple[Type, tuple[Value, ...]], ...] = (
@@ -183,18 +184,13 @@ class Builder:
             found = first.window(window, by="k").top_k(number, "v")
             return found.select(*shape, v=col("v") * 10 + col("rank"))
         if node.op == "stats":
-            aggregates = {
-                name: ps.count() if column is None else KINDS[kind][0](column)
-                for name, (kind, column) in STATS.items()
-            }
-            return first.window(window, by="k").agg(**aggregates)
+            return build_agg(first.window(window, by="k"), STATS)
         if node.how == "lateness":
             unit = self.graph.time
             kept = first.window(window, by="k", allowed_lateness=build_duration(number, unit))
             return kept.agg(v=ps.sum("v"))
-        if number == 0:
-            return first.window(window).agg(v=KINDS[node.how][0]("v"))
-        return first.window(window, by="k").agg(v=KINDS[node.how][0]("v"))
+        windowed = first.window(window) if number == 0 else first.window(window, by="k")
+        return build_agg(windowed, {"v": (node.how, "v")})
 
     def build_stateless(self, node: Node, first: ps.Stream) -> ps.Stream:
         """A node that takes rows one by one, or a function."""

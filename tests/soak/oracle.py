@@ -6,7 +6,7 @@ Only raw rows are in the account; of results it is counted apart how many came t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reference.aggregates import Approximate
@@ -15,6 +15,7 @@ from reference.joining import Side, joined
 from reference.plans import Row
 from reference.types import Value
 from reference.windowing import Arrived, Windows, group, still_open
+from soak.feeds import Feed
 from soak.graphs import BOUNDS, MAPS, STATS, TIMELESS, Graph, Node, doubled, table_of
 
 LARGEST = 2**60
@@ -35,6 +36,8 @@ class Outcome:
     contributed: int = 0
     rejected: int = 0
     rejected_results: int = 0
+    screened: int = 0
+    """Of a stream: rows that its source did not take."""
     origin: str = "rows"
     """The shape of the rows that a late one has gone on from: it says which columns those have."""
 
@@ -300,23 +303,50 @@ def is_small(outcome: Outcome) -> bool:
     return all(abs(value) < LARGEST for value in numbers)
 
 
-def answer(graph: Graph, outcomes: Sequence[Outcome], outputs: Sequence[int]) -> Answer:
-    """What a query gives that has these nodes as outputs."""
+def stream_of(feed: Feed, pieces: int | None = None) -> Outcome:
+    """What the first pieces of a feed give; None is for all."""
+    screened = feed.screen(pieces)
+    return Outcome(screened.taken, "rows", raw=True, screened=screened.rejected)
+
+
+def outcomes_of(graph: Graph, feeds: Sequence[Feed], pieces: Mapping[int, int]) -> list[Outcome]:
+    """What each node gives where of some streams only so many pieces were taken."""
+    outcomes: list[Outcome] = []
+    for number, node in enumerate(graph.nodes):
+        if number < graph.streams:
+            outcomes.append(stream_of(feeds[number], pieces.get(number)))
+        else:
+            outcomes.append(interpret(graph, node, [outcomes[n] for n in node.inputs]))
+    return outcomes
+
+
+def answer(
+    graph: Graph,
+    outcomes: Sequence[Outcome],
+    outputs: Sequence[int],
+    shared: frozenset[int] = frozenset(),
+) -> Answer:
+    """What a query gives that has these nodes as outputs.
+
+    What a source of its own does not take is in its account; what a shared one does not take is in that
+    source's.
+    """
     reached = graph.reached(outputs)
     chosen = [outcomes[number] for number in reached]
+    screened = sum(outcomes[n].screened for n in reached if n not in shared)
     readers = [n for number in reached for n in graph.nodes[number].inputs] + list(outputs)
     copies = {n: readers.count(n) - 1 for n in reached if outcomes[n].raw}
     given_out = sum(len(outcomes[n].items) for n in outputs if outcomes[n].raw)
     account = {
-        "rows_in": sum(len(outcomes[n].items) for n in reached if n < graph.streams),
+        "rows_in": screened + sum(len(outcomes[n].items) for n in reached if n < graph.streams),
         "rows_copied": sum(len(outcomes[n].items) * more for n, more in copies.items()),
         "rows_contributed": given_out + sum(one.contributed for one in chosen),
         "rows_filtered": sum(one.filtered for one in chosen),
         "rows_late": sum(one.rows_late for one in chosen),
         "rows_shed": 0,
-        "rows_rejected": sum(one.rejected for one in chosen),
+        "rows_rejected": screened + sum(one.rejected for one in chosen),
         "late_results": sum(one.late_results for one in chosen),
         "rows_out": sum(len(outcomes[n].items) for n in outputs),
     }
-    rejected = sum(one.rejected + one.rejected_results for one in chosen)
+    rejected = screened + sum(one.rejected + one.rejected_results for one in chosen)
     return Answer({n: [one.row for one in outcomes[n].items] for n in outputs}, account, rejected)

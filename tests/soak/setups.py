@@ -10,12 +10,12 @@ from reference.types import Type
 from reference.windowing import Windows
 from soak.feeds import Feed
 from soak.graphs import EXACT_KINDS, KEYS, MAPS, STATELESS, TIMES, Graph, Node
-from soak.oracle import Outcome, interpret, is_small
+from soak.oracle import Outcome, interpret, is_small, stream_of
 
 MOST_ROWS = 250
 """Of a node: joins of joins grow quickly, and the oracle is slow."""
 OPERATORS = (
-    *STATELESS, "map", "filter", "union", "union", "window", "window", "window", "stats", "top_k",
+    *MAPS, STATELESS, "map", "filter", "union", "union", "window", "window", "window", "stats", "top_k",
     "join", "join", "cogroup", "late",
 )  # fmt: skip
 
@@ -136,7 +136,7 @@ def draw_graph(
     """A few operators over the streams, one to three outputs, and what each node must give."""
     time, key = types
     nodes = [Node("stream", number=n) for n in range(len(feeds))]
-    outcomes = [Outcome(feed.arrived(), "rows", raw=True) for feed in feeds]
+    outcomes = [stream_of(feed) for feed in feeds]
     graph = Graph(time, key, len(feeds), tuple(nodes), ())
     motif: Sequence[str | None] = rng.choice(motifs) if motifs is MEETINGS or rng.random() < 0.6 else ()
     more = [0, 0, 0, 1] if motifs is MEETINGS else [0, 1, 2, 3, 4, 6] if motif else [1, 2, 3, 4, 6, 8]

@@ -20,6 +20,9 @@ PLANS = {
     "window": STREAM.window(ps.tumbling(10_000), by="k").agg(n=ps.count()),
     "chain": STREAM.filter(col("v") % 3 != 0).with_columns(w=col("v") * 2).filter(col("w") > 10),
 }
+LETTERS = STREAM.filter(60 // (col("v") % 1_000) >= 0)
+"""Rejects one row of a thousand."""
+FUNCTION = STREAM.map_batches(lambda batch: batch)
 SMALLEST_SHARE = 0.05
 """Of what would be a query's by rights, had it been shared out evenly."""
 
@@ -36,6 +39,15 @@ def draw_engine(rng: random.Random, workers: tuple[int, ...] = (1, 1, 2)) -> ps.
     return ps.Engine(workers=rng.choice(workers), **options)
 
 
+def submit_any(rng: random.Random, engine: ps.Engine, source: Any, sink: Any) -> ps.Query:
+    """A query of any kind: also one that rejects rows, and one with a function."""
+    name = rng.choice([*PLANS, "letters", "letters", "function"])
+    if name == "letters":
+        return engine.submit(LETTERS, source=source, sink=sink, on_error=lambda batch: None)
+    plan = FUNCTION if name == "function" else PLANS[name]
+    return engine.submit(plan, source=source, sink=sink, strategy=rng.choice(["auto", "merge", "exchange"]))
+
+
 def busy_seconds(query: ps.Query) -> float:
     return sum(float(task["seconds"]) for task in query.metrics()["tasks"])
 
@@ -47,12 +59,14 @@ def beside_replays(rng: random.Random, watch: Watch) -> None:
             engine.submit(
                 PLANS[rng.choice(list(PLANS))], source=ps.replay(table(50_000), rounds=None), sink="discard"
             )
-            for _ in range(rng.choice([1, 2, 5]))
+            for _ in range(rng.choice([1, 2, 3, 5]))
         ]
         while any(query.metrics()["rows_in"] == 0 for query in others):
             time.sleep(0.001)
         source = ps.PushSource()
-        query = engine.submit(PLANS[rng.choice(list(PLANS))], source=source, sink="discard")
+        shares = rng.random() < 0.25
+        given: Any = engine.source(STREAM, source) if shares else source
+        query = submit_any(rng, engine, given, "discard")
         watch.add(engine, query, *others)
         rows = rng.choice([500_000, 2_000_000])
         before = [busy_seconds(other) for other in others]
@@ -104,7 +118,7 @@ def many_small(rng: random.Random, watch: Watch) -> None:
             data: Any = table(rows)
             if rng.random() < 0.5:
                 data = data.to_batches(max_chunksize=max(1, rows // 7))
-            query = engine.submit(PLANS[rng.choice(list(PLANS))], source=data, sink="collect")
+            query = submit_any(rng, engine, data, "collect")
             watch.add(engine, query)
             queries.append((query, rows))
         for query, rows in queries:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock as ps
+from soak import leftovers
 
 LIMIT_SECONDS = 5.0
 SAMPLE_SECONDS = 0.1
@@ -101,7 +102,7 @@ class Watch:
 
     def look(self, passed: float) -> None:
         """One look at everything that is watched."""
-        found: dict[str, object] = {"the case": (self.beats, len(self.queries))}
+        found: dict[str, object] = {"the case": (self.beats, len(self.queries), *leftovers.looks)}
         for number, query in enumerate(self.queries):
             if query.status == "running":
                 found[f"query {number} {query.name!r}"] = standing(query)
