@@ -400,6 +400,8 @@ def test_latency_goes_on_until_results_are_handed_over(way: str) -> None:
             time.sleep(0.01)
             metrics[1] = queries[1].metrics()
         feed.close()
+        for query in queries:
+            gathered(query) if way == "reader" else query.wait()
         assert metrics[0]["event_latency"]["count"] > 0
         assert metrics[0]["event_latency"]["p50_ms"] >= 0.9 * 1e3 * pause
         assert metrics[1]["output_latency"]["count"] > 0

@@ -42,6 +42,18 @@ impl SharedSource {
         Self { inner: Here::new(inner), engine, letters, referred, is_known: AtomicBool::new(false) }
     }
 
+    /// The exceptions of the user's own that it has: each slot once.
+    fn raised(&self) -> Vec<Raised> {
+        let error = self.inner.here().and_then(Inner::error);
+        let mut found: Vec<Raised> = error.as_deref().and_then(Raised::of).cloned().into_iter().collect();
+        if let Some(raised) = self.letters.as_ref().and_then(|callback| callback.failure())
+            && !found.iter().any(|one| one.is(&raised))
+        {
+            found.push(raised);
+        }
+        found
+    }
+
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&Inner> {
         self.inner.get(py)
     }
@@ -127,15 +139,11 @@ impl SharedSource {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.letters.as_ref().map_or(Ok(()), |callback| callback.visit(&visit))?;
         self.referred.iter().try_for_each(|slot| slot.visit(&visit))?;
-        let error = self.inner.here().and_then(Inner::error);
-        error.as_deref().and_then(Raised::of).map_or(Ok(()), |raised| raised.visit(&visit))
+        self.raised().iter().try_for_each(|raised| raised.visit(&visit))
     }
 
     fn __clear__(&self) {
-        let error = self.inner.here().and_then(Inner::error);
-        if let Some(raised) = error.as_deref().and_then(Raised::of) {
-            raised.clear();
-        }
+        self.raised().iter().for_each(Raised::clear);
         self.letters.iter().for_each(|callback| callback.let_go());
         self.referred.iter().for_each(|slot| slot.let_go());
     }
