@@ -20,8 +20,8 @@ from soak.nesting import STREAM, numbers
 from soak.watch import Watch
 
 PLACES = (
-    "sink", "sink", "map", "letters", "source", "watermark", "endless", "async", "letters of a source",
-    "query", "shared query", "mapped",
+    "sink", "sink", "map", "map", "letters", "letters", "source", "watermark", "endless", "async",
+    "letters of a source", "query", "shared query", "mapped",
 )  # fmt: skip
 REFERS = ("engine", "engine", "query", "plan", "none")
 
@@ -97,7 +97,7 @@ def drop(rng: random.Random, held: list[weakref.ref[Held]], place: str, refers: 
         feed.push(bad)
         data = engine.source(STREAM, feed, on_error=function)
     elif place in ("query", "shared query"):
-        first: Any = engine.submit(STREAM, source=feed)
+        first: Any = engine.submit(STREAM, source=ps.replay(numbers(100), rounds=None, rate=10_000.0))
         data = engine.source(STREAM, first) if place == "shared query" else first
     elif rng.random() < 0.4:
         data = ps.replay(numbers(1_000), rounds=None, rate=10_000.0)
@@ -106,5 +106,7 @@ def drop(rng: random.Random, held: list[weakref.ref[Held]], place: str, refers: 
         on_error=function if place == "letters" else "fail",
     )  # fmt: skip
     owner.reach.append({"engine": engine, "query": query, "plan": (engine, plan), "none": None}[refers])
+    if rng.random() < 0.7:
+        owner.reach.append(feed)  # which keeps the input open: the query does not end by itself
     if place not in ("query", "shared query"):
         owner.called.wait(rng.choice([0.0, 1.0]))
