@@ -26,7 +26,7 @@ use crate::query::{Destination, Query};
 use crate::replay::Replay;
 use crate::shared::SharedSource;
 use crate::sink::Callback;
-use crate::slot::Slot;
+use crate::slot::{Slot, with_plan};
 use crate::source::{Pulled, open_all, pull};
 use crate::wait::wait;
 use crate::{metrics, release, threads};
@@ -248,7 +248,7 @@ impl Engine {
         let outputs = &outputs.get().inner;
         let own = Own::of(py, outputs);
         let options = QueryOptions { functions: &own.functions, watermarks: &own.watermarks, ..options };
-        let submitted = py.detach(|| engine.submit_all(outputs, inputs, into, options));
+        let submitted = with_plan(py, outputs, || engine.submit_all(outputs, inputs, into, options));
         let query = submitted.map_err(|error| start_error(py, error))?;
         for (output, sink) in sinks.iter().enumerate() {
             if let (Some(function), Destination::Results) = (sink, &destinations[output]) {
@@ -286,7 +286,7 @@ impl Engine {
         let (input, origin) = self.open(&data, upstream.as_ref().map(Bound::get), schema.as_ref(), "wait")?;
         let own = Own::of(py, &outputs);
         let options = ShareOptions { name, held: hold, on_error: on_failure, watermarks: &own.watermarks };
-        let shared = py.detach(|| engine.share(plan, input, options));
+        let shared = with_plan(py, plan, || engine.share(plan, input, options));
         let source = shared.map_err(|error| start_error(py, error))?;
         let (letters, query) = (source.letters().cloned(), source.as_query());
         let letters = letters.map(|letters| call_back(py, on_error, &query, &letters)).transpose()?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
 use penstock_engine::OutsideError;
-use penstock_engine::plan::{BatchFunction, Function as Inner, WatermarkFunction, Watermarks};
+use penstock_engine::plan::{BatchFunction, Function as Inner, Step, WatermarkFunction, Watermarks};
 use pyo3::prelude::*;
 
 use crate::arrow::one_batch;
@@ -15,6 +15,27 @@ use crate::errors::function_gone;
 use crate::foreign;
 use crate::raised::Raised;
 use crate::slot::Slot;
+
+/// The slots of the functions of these steps, unless somebody else has the function (SLOT-1).
+pub(crate) fn own_slots(visit_own: impl FnOnce(&mut dyn FnMut(&Step))) -> Vec<Arc<Slot>> {
+    let mut slots = Vec::new();
+    visit_own(&mut |step| match step {
+        Step::Map(step) if Arc::strong_count(&step.function.0) == 1 => {
+            let function = step.function.0.as_any().downcast_ref::<PyFunction>();
+            slots.extend(function.map(|function| Arc::clone(&function.function)));
+        }
+        Step::Stream(stream) => {
+            if let Some(Watermarks::Function(function)) = &stream.watermark
+                && Arc::strong_count(function) == 1
+            {
+                let function = function.as_any().downcast_ref::<PyWatermarks>();
+                slots.extend(function.map(|function| Arc::clone(&function.function)));
+            }
+        }
+        _ => {}
+    });
+    slots
+}
 
 /// A Python function, as a plan holds it, or a query that calls it.
 pub(crate) struct PyFunction {

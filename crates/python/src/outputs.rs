@@ -9,13 +9,16 @@ use penstock_engine::{Part, PartOptions, Standing, StandingError};
 use penstock_types::PlanError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::errors::plan_error;
+use crate::function::own_slots;
 use crate::options::{EngineOptions, Spreading, read_strategy};
 use crate::output::Output;
 use crate::plan::{Parts, Plan, parts, wrapped};
 use crate::run::run;
 use crate::schema::Schema;
+use crate::slot::with_plan;
 
 /// What a stage reads: the name of the stream in its plans; the stage that the rows come from, if they do, and the name
 /// that they have there; how they are to be spread, and by which columns; what is known of their time, and all columns.
@@ -43,6 +46,15 @@ impl Outputs {
     fn new(py: Python<'_>, plans: Vec<(String, Bound<'_, Plan>)>) -> PyResult<Self> {
         let plans = plans.into_iter().map(|(name, plan)| (name, plan.get().inner.clone())).collect();
         Ok(Self { inner: Inner::new(plans).map_err(|error| plan_error(py, error))? })
+    }
+
+    /// Shows the collector the functions that no other plan has.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        own_slots(|own| self.inner.visit_own(own)).iter().try_for_each(|slot| slot.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        own_slots(|own| self.inner.visit_own(own)).iter().for_each(|slot| slot.let_go());
     }
 
     #[getter]
@@ -73,7 +85,7 @@ impl Outputs {
     }
 
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| self.inner.to_json()).map_err(|error| plan_error(py, error))
+        with_plan(py, &self.inner, || self.inner.to_json()).map_err(|error| plan_error(py, error))
     }
 
     #[staticmethod]

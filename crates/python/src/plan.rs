@@ -14,12 +14,14 @@ use penstock_engine::plan::{
 use penstock_expr::Expr as Tree;
 use penstock_types::{PlanError, Span};
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::arrow::one_batch;
 use crate::errors::plan_error;
 use crate::expr::{Aggregate, Expr};
-use crate::function::{PyFunction, PyWatermarks};
+use crate::function::{PyFunction, PyWatermarks, own_slots};
 use crate::schema::Schema;
+use crate::slot::with_plan;
 
 /// An immutable pipeline.
 #[pyclass(frozen, module = "penstock._penstock")]
@@ -141,6 +143,15 @@ impl Plan {
         Self::wrap(py, Inner::declare(&schema.get().inner, options))
     }
 
+    /// Shows the collector the functions that no other plan has.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        own_slots(|own| self.inner.visit_own(own)).iter().try_for_each(|slot| slot.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        own_slots(|own| self.inner.visit_own(own)).iter().for_each(|slot| slot.let_go());
+    }
+
     /// A declared stream, with a bound on how far ahead of the watermark a time may be.
     fn with_max_ahead(&self, py: Python<'_>, max_ahead: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::wrap(py, self.inner.with_max_ahead(span(py, max_ahead)?))
@@ -174,7 +185,7 @@ impl Plan {
     ) -> PyResult<Self> {
         let kind = lookup_kind(how).map_err(|error| plan_error(py, error))?;
         let table = one_batch(table, "a lookup table")?;
-        let plan = py.detach(|| self.inner.named_lookup(&table, on, kind, name));
+        let plan = with_plan(py, &self.inner, || self.inner.named_lookup(&table, on, kind, name));
         Self::wrap(py, plan)
     }
 
@@ -297,7 +308,7 @@ impl Plan {
     }
 
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| self.inner.to_json()).map_err(|error| plan_error(py, error))
+        with_plan(py, &self.inner, || self.inner.to_json()).map_err(|error| plan_error(py, error))
     }
 
     #[staticmethod]

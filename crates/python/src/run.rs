@@ -25,6 +25,7 @@ use crate::options::{Spreading, read_strategy};
 use crate::output::Output;
 use crate::raised::Raised;
 use crate::sink::Callback;
+use crate::slot::with_plan;
 use crate::source::{await_item, close, open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
 use crate::{foreign, threads};
@@ -202,7 +203,7 @@ pub(crate) fn run(
     }
     let engine = py.detach(|| Engine::start(options.clone())).map_err(|error| start_error(py, error))?;
     let sinks = outputs.plans().iter().map(|_| Sink::Collect).collect();
-    let submitted = py.detach(|| engine.submit_all(outputs, inputs, sinks, query_options));
+    let submitted = with_plan(py, outputs, || engine.submit_all(outputs, inputs, sinks, query_options));
     let answer = submitted.map_err(|error| start_error(py, error)).and_then(|query| {
         let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
         feed_each(py, feeds)?;

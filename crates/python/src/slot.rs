@@ -4,9 +4,12 @@
 //! would then run for ever. So the query or shared source that a user holds shows each of them to the collector, and
 //! empties its slot when the collector says so.
 //!
-//! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references.
+//! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references. Plans share their steps,
+//!         so a plan shows the functions of those steps only that no other plan has.
 //! SLOT-2. Threads of the engine take a reference out only while they call the object.
 //! SLOT-3. The slot is locked only by threads that have the interpreter, and no code of Python runs meanwhile.
+//! SLOT-4. Whether a plan shares a step does not change while the collector looks: plans are copied by threads that have the
+//!         interpreter. Whoever lets go of it while a plan is read has a copy of the plan meanwhile ([`with_plan`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,4 +48,12 @@ impl Slot {
         let object = self.locked().take();
         drop(object); // SLOT-3: it may run any code
     }
+}
+
+/// Calls `call` without the interpreter, over a plan that is shared meanwhile (SLOT-4).
+pub(crate) fn with_plan<P: Clone, T: Send>(py: Python<'_>, plan: &P, call: impl FnOnce() -> T + Send) -> T {
+    let kept = plan.clone();
+    let called = py.detach(call);
+    drop(kept);
+    called
 }

@@ -140,7 +140,12 @@ pub(crate) fn pull(data: Pulled, mut feed: Feed) -> std::io::Result<()> {
             Err(panic.map_or_else(|| "the interpreter has ended".into(), |raised| Box::new(raised) as _))
         });
         if let Err(error) = given {
-            feed.fail(error);
+            // With the interpreter: nobody may want to know, and then the exception goes with its frames.
+            let mut failing = Some((feed, error));
+            let mut fail = || failing.take().into_iter().for_each(|(feed, error)| feed.fail(error));
+            if Python::try_attach(|_| fail()).is_none() {
+                fail();
+            }
         }
     })
 }

@@ -242,6 +242,17 @@ impl Plan {
         }
     }
 
+    /// Visits the steps that no other plan has.
+    pub fn visit_own(&self, visit: &mut dyn FnMut(&Step)) {
+        let mut nodes = vec![&self.root];
+        while let Some(node) = nodes.pop() {
+            if Arc::strong_count(node) == 1 {
+                visit(node.step());
+                nodes.extend(node.inputs());
+            }
+        }
+    }
+
     /// The declaration of a stream with other functions that say watermarks, each in the place of an equal one.
     pub(crate) fn with_watermarks(&self, replaced: &[(Watermarks, Watermarks)]) -> Self {
         let Step::Stream(stream) = self.root.step() else { return self.clone() };

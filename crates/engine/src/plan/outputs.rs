@@ -63,6 +63,11 @@ impl Outputs {
         functions.collect()
     }
 
+    /// Visits the steps that no other plan has.
+    pub fn visit_own(&self, visit: &mut dyn FnMut(&Step)) {
+        self.plans.iter().for_each(|(_, plan)| plan.visit_own(visit));
+    }
+
     /// The functions that say watermarks of the streams.
     pub fn watermark_functions(&self) -> Vec<Watermarks> {
         let graph = self.graph();
