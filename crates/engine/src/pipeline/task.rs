@@ -123,6 +123,7 @@ impl Task {
                 Input::Source(_) => self.step_source(input, query)?,
                 Input::Edge(_) => self.step_edge(input, query)?,
                 Input::Parts(_) => self.step_parts(input)?,
+                Input::Left => Step::Idle,
             };
             match step {
                 Step::Idle => {}
@@ -206,7 +207,7 @@ impl Task {
                 self.ports[*port].run.close();
                 inlet.release();
             }
-            Input::Parts(_) => {}
+            Input::Parts(_) | Input::Left => {}
         }
     }
 
@@ -297,7 +298,7 @@ impl Task {
                 return Ok(Step::Worked(0));
             }
             Poll::Nothing => return Ok(self.quiet(input, query)),
-            Poll::Until(until) => return Ok(Step::Until(until)),
+            Poll::Until(until) => return Ok(self.quiet_until(input, until, query)),
             Poll::Ended => {
                 run.close();
                 source.note_seen();
@@ -334,6 +335,15 @@ impl Task {
         Ok(Step::Worked(rows))
     }
 
+    /// A source has no rows before `until`: the same until then.
+    fn quiet_until(&mut self, input: usize, until: Until, query: &State) -> Step {
+        match self.quiet(input, query) {
+            Step::Idle => Step::Until(until),
+            Step::Until(other) => Step::Until(until.or(other)),
+            step => step,
+        }
+    }
+
     /// A source has no rows: event time may go on by the clock, or without it.
     fn quiet(&mut self, input: usize, query: &State) -> Step {
         let (Input::Source(source), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
@@ -359,6 +369,8 @@ impl Task {
             // However far the source goes on.
             let last = *inlet.last.get_or_insert(inlet.reader.pending());
             if last == 0 {
+                // By T2 no run of its rows is at hand. Other inputs may take long to end, and the source is not to wait.
+                self.inputs[input].0 = Input::Left;
                 self.end(input);
                 return Ok(Step::Worked(0));
             }
@@ -549,7 +561,7 @@ impl Task {
     /// Whether it waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.outlet.is_blocked()
-            || self.rejects.as_ref().is_some_and(Rejects::is_waiting)
+            || self.is_waiting_for_letters()
             || self.keyed.as_ref().is_some_and(|keyed| keyed.is_late_blocked())
     }
 
@@ -564,9 +576,9 @@ impl Task {
         }
     }
 
-    /// Whether rejected rows wait to be taken.
+    /// Whether rejected rows wait for room.
     pub(crate) fn is_waiting_for_letters(&self) -> bool {
-        self.rejects.as_ref().is_some_and(Rejects::is_waiting)
+        self.rejects.as_ref().is_some_and(Rejects::is_blocked)
     }
 
     /// Time that it had output and no room for it.
