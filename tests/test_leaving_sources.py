@@ -126,7 +126,10 @@ def test_a_query_that_skips_rows_hears_that_its_source_is_idle() -> None:
             # Nobody takes the results, so that sooner or later the query takes no more rows, and skips them.
             while not push(4096, stuck=False):
                 pass
-            most = 0
+            # Its log is emptied once more, and then seen to fill up.
+            while not push(64):
+                pass
+            most = waits()
             while not push(64):
                 most = waits()
             room = 1 << (most - 1).bit_length()  # of a row queue: a power of two
