@@ -71,7 +71,7 @@ lint: tools-lint environment format-check lint-python lint-rust ## formatting, c
 
 .PHONY: test-rust
 test-rust: tools environment ## unit and integration tests of the crates
-	@$(PHASE) "Rust tests" $(CARGO) test --workspace --locked --quiet
+	@$(PHASE) "Rust tests" env PENSTOCK_TRIM=off $(CARGO) test --workspace --locked --quiet
 
 .PHONY: loom
 loom: tools environment ## model-check the lock-free code with loom

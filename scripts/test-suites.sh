@@ -20,8 +20,9 @@ pytest() {
 
 LINT_RUST="cargo clippy --workspace --all-targets --locked --quiet -- -D warnings"
 # libtest tells how long a test took only if it takes itself for unstable. Cargo must not: it would compile everything
-# once more.
-TIMED="cargo --config 'target.\"cfg(all())\".runner=[\"env\", \"RUSTC_BOOTSTRAP=1\"]' test --locked"
+# once more. Tasks that have gone idle are not asked to give memory back, as in conftest.py: that would wake those that
+# have missed a wake-up.
+TIMED="cargo --config 'target.\"cfg(all())\".runner=[\"env\", \"RUSTC_BOOTSTRAP=1\", \"PENSTOCK_TRIM=off\"]' test --locked"
 REPORT="-- -Zunstable-options --report-time"
 # The one test that does nothing but wait, for a minute, does so beside the others.
 WAITING=a_stalled_sink_holds_the_source_up_and_loses_nothing

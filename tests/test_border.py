@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from reference import children
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAN = ps.stream({"x": "int64"})
@@ -110,6 +111,27 @@ def test_a_panic_comes_out_as_an_engine_error() -> None:
     with pytest.raises(ps.EngineError, match="bug in Penstock"):
         result.__arrow_c_stream__(asked)
     assert pa.table(result).num_rows == 1
+
+
+ZERO_BYTE = """
+def refuse(batch):
+    raise ValueError("before" + chr(0) + "behind")
+
+plan = STREAM.map_batches(refuse, schema=SCHEMA)
+with ps.Engine(workers=1) as engine:
+    query = engine.submit(plan, source=BATCH)
+    try:
+        pa.table(query.results())
+    except (pa.ArrowException, OSError) as error:
+        say(text=str(error))
+"""
+
+
+def test_an_arrow_stream_fails_with_words_whatever_they_are() -> None:
+    """Words with a zero byte are no string of C: to hand them on as one would abort the process."""
+    said = children.run(ZERO_BYTE)
+    assert "before" in said
+    assert "behind" in said
 
 
 def test_everything_that_python_calls_is_guarded() -> None:

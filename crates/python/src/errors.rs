@@ -110,13 +110,22 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     }
 }
 
+fn bug_words(message: &str) -> String {
+    format!("{message}. This is a bug in Penstock; please report it.")
+}
+
 fn bug(py: Python<'_>, message: &str) -> PyErr {
-    raise(py, "EngineError", (format!("{message}. This is a bug in Penstock; please report it."),))
+    raise(py, "EngineError", (bug_words(message),))
+}
+
+/// What is said of a call that panicked.
+pub(crate) fn panic_words(text: &str) -> String {
+    bug_words(&format!("the engine failed: {text}"))
 }
 
 /// A call that panicked.
 pub(crate) fn panic_error(py: Python<'_>, text: &str) -> PyErr {
-    bug(py, &format!("the engine failed: {text}"))
+    raise(py, "EngineError", (panic_words(text),))
 }
 
 /// What a source or a sink failed with: the user's own exception, or the words of an Arrow stream.

@@ -11,6 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 
+use crate::border::caught;
+use crate::errors::panic_words;
 use crate::metrics;
 use crate::pylist::rows;
 use crate::schema::Schema;
@@ -35,6 +37,16 @@ impl Output {
     }
 }
 
+/// An error as a string of C can say it: without zero bytes, which the words of a user's own exception may have.
+fn spoken(error: ArrowError) -> ArrowError {
+    match error {
+        ArrowError::ExternalError(error) => {
+            ArrowError::ExternalError(error.to_string().replace('\0', "\\0").into())
+        }
+        error => error,
+    }
+}
+
 /// Batches as an Arrow stream capsule. The stream holds them for as long as its consumer wants.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
@@ -43,7 +55,19 @@ pub(crate) fn stream_capsule<'py>(
     requested_schema: Option<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let field = Arc::new(Field::new_struct("", schema.fields().clone(), false));
-    let arrays = batches.map(|batch| batch.map(|batch| Arc::new(StructArray::from(batch)) as ArrayRef));
+    let mut arrays = batches.map(|batch| batch.map(|batch| Arc::new(StructArray::from(batch)) as ArrayRef));
+    let mut is_over = false;
+    let arrays = std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        // The consumer calls this through C, which no panic may pass: the process would be aborted.
+        let next = caught(|| arrays.next());
+        let next =
+            next.unwrap_or_else(|text| Some(Err(ArrowError::ExternalError(panic_words(&text).into()))));
+        is_over = !matches!(next, Some(Ok(_)));
+        next.map(|next| next.map_err(spoken))
+    });
     let reader = Box::new(ArrayIterator::new(arrays, field));
     debug_assert!(matches!(pyo3_arrow::ffi::ArrayReader::field(&*reader).data_type(), DataType::Struct(_)));
     Ok(to_stream_pycapsule(py, reader, requested_schema)?)

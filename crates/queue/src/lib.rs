@@ -7,10 +7,12 @@
 //! - [`supply`]: one thread makes things in the background for others that ask ahead of need
 //! - [`gate`]: where a thread sleeps until another one has something for it
 //! - [`wake`]: how a task learns that there is something for it
+//! - [`called`]: how a task learns that it is to look at something that no counter tells
 //! - [`wanted`]: how a task learns of something that it rarely waits for
 //!
 //! Atomics and cells come from [`sync`], which loom and shuttle replace under `--cfg loom` and `--cfg shuttle`.
 
+pub mod called;
 pub mod gate;
 pub mod log;
 pub mod pile;

@@ -7,11 +7,13 @@
 //! - what the roll-up made of that: written by the epoch thread.
 //!
 //! T1. The numbers are for deciding, never for correctness: each may be an epoch old, and they are not of one instant.
+//! T2. A call is no such number: the run that takes it away sees what led to it, or the call stays.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
+use penstock_queue::called::Called;
 use penstock_queue::log::Work;
 use penstock_queue::schedule::Class;
 
@@ -40,8 +42,8 @@ pub struct TaskRow {
     pending: OnceLock<Box<dyn Pending>>,
     /// Whether the task is gone: nothing waits for it any more.
     is_gone: AtomicBool,
-    /// Whether somebody wants the task to look at something that no counter tells: 1 or 0.
-    called: Counter,
+    /// Whether somebody wants the task to look at something that no counter tells.
+    called: Called,
 }
 
 #[derive(Default)]
@@ -117,18 +119,18 @@ impl TaskRow {
             return Work::default();
         }
         let mut work = self.pending.get().map_or_else(Work::default, |pending| pending.work());
-        work.signals += self.did.unfinished.get() + self.called.get();
+        work.signals += self.did.unfinished.get() + u64::from(self.called.is_waiting());
         work
     }
 
     /// Notes that the task is to look at something that no counter tells: a stop, a timer, a request.
     pub fn call(&self) {
-        self.called.set(1);
+        self.called.call();
     }
 
     /// The task is about to look.
     pub fn answer(&self) {
-        self.called.set(0);
+        self.called.answer();
     }
 
     /// Says that the task may have room for its output again.
@@ -169,7 +171,7 @@ impl TaskRow {
     /// The class of a task that is ready. One that has had its quantum since the last plan stands behind those that have
     /// not, whatever waits for it, unless somebody calls: plans may be late.
     pub fn class(&self) -> Class {
-        if self.called.get() > 0 {
+        if self.called.is_waiting() {
             return Class::Now;
         }
         let work = self.work();

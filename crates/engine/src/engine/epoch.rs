@@ -27,7 +27,7 @@ const EPOCH_NS: u64 = 1_000_000;
 /// a plan that was held up by other threads has cost no more for that.
 const PLANNING_SHARE: u64 = 100;
 /// The longest time between two plans, whatever they cost: no longer than costs stay as they are.
-const LONGEST_EPOCH_NS: u64 = ROLL_NS;
+pub(super) const LONGEST_EPOCH_NS: u64 = ROLL_NS;
 /// Time between two roll-ups.
 const ROLL_NS: u64 = 50_000_000;
 /// For so long after the last run the thread goes on ticking.
@@ -137,7 +137,7 @@ fn locked(planner: &Mutex<Planner>) -> MutexGuard<'_, Planner> {
 }
 
 /// The time until the next plan, after one that took so much of a core.
-fn epoch_ns(cpu_ns: u64) -> u64 {
+pub(super) fn epoch_ns(cpu_ns: u64) -> u64 {
     cpu_ns.saturating_mul(PLANNING_SHARE).clamp(EPOCH_NS, LONGEST_EPOCH_NS)
 }
 

@@ -20,6 +20,9 @@ mod roster;
 pub(crate) mod timers;
 pub(crate) mod workers;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};

@@ -41,8 +41,12 @@ pub(crate) struct Planner {
 
 impl Planner {
     pub(crate) fn new(policy: PolicyKind) -> Self {
+        Self::with_policy(policy.make())
+    }
+
+    pub(super) fn with_policy(policy: Box<dyn Policy>) -> Self {
         Self {
-            policy: policy.make(),
+            policy,
             roster: Arc::default(),
             snapshot: Snapshot::default(),
             decisions: Vec::new(),

@@ -18,6 +18,8 @@ pub(super) enum Input {
     Edge(Inlet),
     /// What a lane has come to.
     Parts(WayOut<Part>),
+    /// A shared source that goes on without the query, which was drained: its reader is gone, so that nothing waits for it.
+    Left,
 }
 
 /// An edge as input: its columns fill the slots.

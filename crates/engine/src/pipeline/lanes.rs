@@ -13,6 +13,7 @@ use super::inputs::Input;
 use super::parallel::{
     Item, Lane, LaneParts, Load, PORTION_ROWS, Part, Splitter, WayIn, WayOut, WayPending, way,
 };
+use super::spreading::ShareGauge;
 use super::strands::Strands;
 use super::task::Task;
 use crate::engine::bell::Bell;
@@ -118,7 +119,8 @@ impl Assembly<'_> {
                 bell: ways.bell,
                 readers: vec![number],
                 is_source: false,
-                part: None,
+                // A row goes to one of the lanes, whichever has least to do: each has as many as the others.
+                part: Some((lane, Arc::new(ShareGauge::new(count)))),
             });
             inputs.push(ways.items_in);
             outs.push(ways.parts_out);

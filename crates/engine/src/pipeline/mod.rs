@@ -143,7 +143,7 @@ impl Body {
                     blocked_ns,
                     is_blocked: splitter.is_blocked(),
                     blocked_on: splitter.blocked_on(),
-                    is_unfinished: splitter.is_blocked(),
+                    is_unfinished: splitter.is_unfinished(),
                     held: Held::default(),
                 }
             }

@@ -45,12 +45,14 @@ pub(super) struct Rejects {
     letters: Option<Results>,
     /// Letters that were not taken yet. Nothing else is done before they are.
     waiting: VecDeque<Parcel>,
+    /// Whether the first of them was offered and had no room: the bell of the task rings when there is some.
+    is_refused: bool,
 }
 
 impl Rejects {
     /// Rows go to `letters` if that is there.
     pub(super) fn new(letters: Option<Results>) -> Self {
-        Self { letters, waiting: VecDeque::new() }
+        Self { letters, waiting: VecDeque::new(), is_refused: false }
     }
 
     /// Takes the rows out of the run for which the operator fails, and says how many; `error` if there is none.
@@ -102,16 +104,23 @@ impl Rejects {
     /// Hands letters out. Whether none is left.
     pub(super) fn hand_out(&mut self) -> bool {
         let Some(letters) = &self.letters else { return true };
+        self.is_refused = false;
         while let Some(letter) = self.waiting.pop_front() {
             if let Some(back) = letters.offer(letter) {
                 self.waiting.push_front(back);
+                self.is_refused = true;
                 return false;
             }
         }
         true
     }
 
-    /// Whether letters wait to be taken.
+    /// Whether letters wait for room. Those that have not been offered yet wait for the task's next step instead.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_refused
+    }
+
+    /// Whether letters are left to be handed out.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

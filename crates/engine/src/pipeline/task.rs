@@ -9,6 +9,8 @@
 //!     watermark that closed it.
 //! T3. The end of all inputs is the last thing that leaves; then the task is done.
 
+mod shedding;
+
 use std::sync::Arc;
 
 use penstock_memory::edge::Next;
@@ -123,6 +125,7 @@ impl Task {
                 Input::Source(_) => self.step_source(input, query)?,
                 Input::Edge(_) => self.step_edge(input, query)?,
                 Input::Parts(_) => self.step_parts(input)?,
+                Input::Left => Step::Idle,
             };
             match step {
                 Step::Idle => {}
@@ -206,7 +209,7 @@ impl Task {
                 self.ports[*port].run.close();
                 inlet.release();
             }
-            Input::Parts(_) => {}
+            Input::Parts(_) | Input::Left => {}
         }
     }
 
@@ -302,7 +305,7 @@ impl Task {
                 return Ok(Step::Worked(0));
             }
             Poll::Nothing => return Ok(self.quiet(input, query)),
-            Poll::Until(until) => return Ok(Step::Until(until)),
+            Poll::Until(until) => return Ok(self.quiet_until(input, until, query)),
             Poll::Ended => {
                 run.close();
                 source.note_seen();
@@ -337,6 +340,15 @@ impl Task {
         Ok(Step::Worked(rows))
     }
 
+    /// A source has no rows before `until`: the same until then.
+    fn quiet_until(&mut self, input: usize, until: Until, query: &State) -> Step {
+        match self.quiet(input, query) {
+            Step::Idle => Step::Until(until),
+            Step::Until(other) => Step::Until(until.or(other)),
+            step => step,
+        }
+    }
+
     /// A source has no rows: event time may go on by the clock, or without it.
     fn quiet(&mut self, input: usize, query: &State) -> Step {
         let (Input::Source(source), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
@@ -359,6 +371,8 @@ impl Task {
             // However far the source goes on.
             let last = *inlet.last.get_or_insert(inlet.reader.pending());
             if last == 0 {
+                // By T2 no run of its rows is at hand. Other inputs may take long to end, and the source is not to wait.
+                self.inputs[input].0 = Input::Left;
                 self.end(input);
                 return Ok(Step::Worked(0));
             }
@@ -465,60 +479,6 @@ impl Task {
         Ok(Step::Worked(usize::try_from(rows).unwrap_or(usize::MAX)))
     }
 
-    fn shed_if_asked(&mut self) {
-        for input in 0..self.inputs.len() {
-            if let Input::Edge(inlet) = &self.inputs[input].0
-                && let Some(shared) = &inlet.shared
-                && shared.lag.take_request()
-            {
-                self.shed(input);
-            }
-        }
-    }
-
-    /// Skips the rows that wait, because the source would have to wait for them. Those at hand are kept.
-    fn shed(&mut self, input: usize) {
-        let (Input::Edge(inlet), _) = &mut self.inputs[input] else { unreachable!("the caller looked") };
-        inlet.release();
-        let (mut rows, mut watermark, mut ended) = (0, None, false);
-        // Whether the source speaks at the end of what is skipped, if it has said anything.
-        let mut speaks = None;
-        loop {
-            match inlet.reader.peek(usize::MAX) {
-                Next::Rows(found) => {
-                    let found = found.len();
-                    rows += found as u64;
-                    inlet.reader.advance(found);
-                    speaks = Some(true);
-                    continue;
-                }
-                Next::Watermark(found) => (watermark, speaks) = (Some(found), Some(true)),
-                Next::Signal(Signal::Idle) => speaks = Some(false),
-                Next::Signal(Signal::Arrival { at_ns }) => self.arrived_ns = at_ns,
-                Next::Signal(Signal::End) => ended = true,
-                Next::Signal(Signal::Judge { watermark }) => inlet.judge = Some(watermark),
-                Next::Signal(Signal::Marker { .. } | Signal::Results { .. }) => {}
-                Next::Nothing | Next::Closed => break,
-            }
-            inlet.reader.pass();
-        }
-        inlet.last = inlet.last.map(|last| last.saturating_sub(rows));
-        if let Some(shared) = &inlet.shared {
-            shared.counts.shed.add(rows);
-        }
-        if let Some(watermark) = watermark {
-            self.advance_input(input, watermark);
-        }
-        match speaks {
-            Some(true) => self.frontier.wake(input),
-            Some(false) => self.fall_idle(input),
-            None => {}
-        }
-        if ended {
-            self.end(input);
-        }
-    }
-
     /// Lets results leave, as many as there is room for.
     fn emit(&mut self) -> Result<Step, RunError> {
         let room = self.outlet.room();
@@ -550,7 +510,7 @@ impl Task {
     /// Whether it waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.outlet.is_blocked()
-            || self.rejects.as_ref().is_some_and(Rejects::is_waiting)
+            || self.is_waiting_for_letters()
             || self.keyed.as_ref().is_some_and(|keyed| keyed.is_late_blocked())
     }
 
@@ -565,9 +525,9 @@ impl Task {
         }
     }
 
-    /// Whether rejected rows wait to be taken.
+    /// Whether rejected rows wait for room.
     pub(crate) fn is_waiting_for_letters(&self) -> bool {
-        self.rejects.as_ref().is_some_and(Rejects::is_waiting)
+        self.rejects.as_ref().is_some_and(Rejects::is_blocked)
     }
 
     /// Time that it had output and no room for it.

@@ -6,6 +6,8 @@
 //! K2. While it is free and somebody waits, one of those who wait has been rung and has not answered. Each answers: its
 //!     task takes the right, or asks for it in vain because another was faster and so will give it back, or leaves
 //!     the queue, by its end if not before; and then the next one is rung.
+//! K3. While one that was rung has not answered, only those that were rung take it: a task that gives it back cannot
+//!     have it again before the next in the queue has woken up, however often it asks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +28,12 @@ struct Held {
 }
 
 impl Held {
+    /// Whether the one at that place in the queue, or one that is not in it, may take it (K1, K3).
+    fn is_free_for(&self, place: Option<usize>) -> bool {
+        let is_rung = |place: usize| self.waiting[place].is_rung;
+        !self.is_taken && (place.is_some_and(is_rung) || !self.waiting.iter().any(|waiting| waiting.is_rung))
+    }
+
     /// Whom to ring, if it is free (K2).
     fn next(&mut self) -> Option<Arc<Bell>> {
         if self.is_taken {
@@ -72,12 +80,12 @@ impl Turn {
         Self { interpreter, bell, waits: false }
     }
 
-    /// Takes the right, if nobody has it. Otherwise the bell rings when it is free.
+    /// Takes the right, if no task has it or comes before this one. Otherwise the bell rings when it is free.
     pub(super) fn take(&mut self) -> Option<Token> {
         let mut held = self.interpreter.locked();
         let place = held.waiting.iter().position(|waiting| Arc::ptr_eq(&waiting.bell, &self.bell));
-        self.waits = held.is_taken;
-        if !held.is_taken {
+        self.waits = !held.is_free_for(place);
+        if !self.waits {
             place.map(|place| held.waiting.remove(place));
             held.is_taken = true;
             return Some(Token(Arc::clone(&self.interpreter)));
@@ -110,5 +118,75 @@ pub(super) struct Token(Arc<Interpreter>);
 impl Drop for Token {
     fn drop(&mut self) {
         self.0.change(|held| held.is_taken = false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_queue::schedule::Class;
+
+    use super::*;
+
+    fn turns<const N: usize>() -> [Turn; N] {
+        let interpreter: Arc<Interpreter> = Arc::default();
+        std::array::from_fn(|_| Turn::new(Arc::clone(&interpreter), Bell::new()))
+    }
+
+    /// Whether it was rung since it was last asked.
+    fn was_rung(turn: &Turn) -> bool {
+        let was_rung = turn.bell.row.class() == Class::Now;
+        turn.bell.row.answer();
+        was_rung
+    }
+
+    #[test]
+    fn who_gives_it_back_comes_behind_those_that_were_rung() {
+        let [mut first, mut second, mut third] = turns();
+        let token = first.take();
+        assert!(token.is_some() && second.take().is_none() && third.take().is_none());
+        drop(token);
+        assert!(was_rung(&second) && !was_rung(&third));
+        assert!(first.take().is_none(), "it was not the turn of the first again");
+        assert!(third.take().is_none(), "nor that of the third");
+        let token = second.take();
+        assert!(token.is_some() && !was_rung(&third));
+        drop(token);
+        assert!(was_rung(&third) && !was_rung(&first));
+        drop(third.take());
+        assert!(was_rung(&first));
+        assert!(first.take().is_some());
+    }
+
+    #[test]
+    fn who_was_refused_is_rung_when_the_one_in_front_leaves_instead() {
+        for is_dropped in [false, true] {
+            let [mut first, mut second] = turns();
+            let token = first.take();
+            assert!(second.take().is_none());
+            drop(token);
+            assert!(first.take().is_none() && was_rung(&second) && !was_rung(&first));
+            if is_dropped {
+                drop(second);
+            } else {
+                second.leave();
+            }
+            assert!(was_rung(&first), "the right is free, and the first waits for it");
+            assert!(first.take().is_some());
+        }
+    }
+
+    #[test]
+    fn of_two_that_were_rung_either_takes_it() {
+        let [mut first, mut second, mut third, mut fourth] = turns();
+        let token = first.take();
+        assert!(second.take().is_none() && third.take().is_none() && fourth.take().is_none());
+        drop(token);
+        // One that leaves without its turn has the next one rung beside the one that was rung before.
+        fourth.leave();
+        assert!(was_rung(&second) && was_rung(&third));
+        let token = third.take();
+        assert!(token.is_some() && second.take().is_none());
+        drop(token);
+        assert!(was_rung(&second) && second.take().is_some());
     }
 }

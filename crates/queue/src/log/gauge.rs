@@ -24,6 +24,10 @@ impl Gauge {
     /// What waits now. While others work it may read high for an instant, never low.
     #[inline]
     pub fn work(&self) -> Work {
+        // Relaxed: a reader that is gone wants nothing, however far the writer goes on.
+        if self.place.gone.load(Ordering::Relaxed) {
+            return Work::default();
+        }
         // Acquire: pairs with the Release stores of the reader. It knew the head that it consumed up to, so the
         // loads below give that head or a newer one, and the differences cannot be negative.
         let read_pos = self.place.read_pos.load(ordering("log.gauge.read_pos", Ordering::Acquire));

@@ -366,6 +366,10 @@ impl Gauge {
     /// what was published, each for rows and signals apart.
     #[inline]
     pub fn work(&self) -> Work {
+        // A reader that is gone wants nothing, however far the writer goes on.
+        if self.frames.is_consumer_gone() {
+            return Work::default();
+        }
         Work { rows: self.frames.len() as u64, signals: self.signals.len() as u64 }
     }
 }

@@ -335,9 +335,10 @@ fn chunks_go_with_the_last_side_and_not_with_a_gauge() {
     writer.publish(3);
     drop(writer);
     assert_eq!(Arc::strong_count(&chunk), 2);
+    assert_eq!(gauge.work(), Work { rows: 3, signals: 0 });
     drop(reader);
     assert_eq!(Arc::strong_count(&chunk), 1);
-    assert_eq!(gauge.clone().work(), Work { rows: 3, signals: 0 });
+    assert_eq!(gauge.clone().work(), Work::default(), "nothing waits for a reader that is gone");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 use loom::thread;
+use penstock_queue::called::Called;
 use penstock_queue::gate::Gate;
 use penstock_queue::log::Work;
 use penstock_queue::ring::frames::{Next, Reader, Shape, Writer, frames};
@@ -305,5 +306,28 @@ fn whoever_has_asked_hears_of_what_was_made() {
             }
         }
         maker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_call_is_answered_by_a_look_at_what_it_was_for() {
+    check(|| {
+        let called = Arc::new(Called::default());
+        let changed: Vec<Arc<AtomicU32>> = (0..2).map(|_| Arc::new(AtomicU32::new(0))).collect();
+        let callers: Vec<_> = changed
+            .iter()
+            .map(|changed| {
+                let (called, changed) = (Arc::clone(&called), Arc::clone(changed));
+                thread::spawn(move || {
+                    // Relaxed: it is the word of `Called` that hands it over.
+                    changed.store(1, Ordering::Relaxed);
+                    called.call();
+                })
+            })
+            .collect();
+        called.answer();
+        let seen = changed.iter().all(|changed| changed.load(Ordering::Relaxed) == 1);
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+        assert!(seen || called.is_waiting(), "a call was taken away, and nobody saw what it was for");
     });
 }

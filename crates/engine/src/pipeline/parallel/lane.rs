@@ -278,14 +278,14 @@ impl Lane {
     /// What it waits for, if it does.
     pub(crate) fn blocked_on(&self) -> BlockedOn {
         match &self.parts.rejects {
-            Some(rejects) if rejects.is_waiting() => BlockedOn::Letters,
+            Some(rejects) if rejects.is_blocked() => BlockedOn::Letters,
             _ => BlockedOn::Room,
         }
     }
 
     /// Whether output of what it has consumed is still here.
     pub(crate) fn is_unfinished(&self) -> bool {
-        !self.due.is_empty()
+        !self.due.is_empty() || self.parts.rejects.as_ref().is_some_and(Rejects::is_waiting)
     }
 }
 

@@ -145,15 +145,16 @@ impl Splitter {
                 return Ok(Step::Worked(rows));
             }
             Poll::Watermark => self.advance(),
-            Poll::Nothing => match self.source.quiet(&query.clock) {
-                Quiet::Nothing => return Ok(Step::Idle),
-                Quiet::Until(until) => return Ok(Step::Until(until)),
-                Quiet::Watermark(_) => self.advance(),
-                Quiet::Rest => {
-                    self.due.iter_mut().for_each(|due| due.push_back(Item::Signal(Signal::Idle)));
+            Poll::Nothing => {
+                if let Some(step) = self.quiet(query) {
+                    return Ok(step);
                 }
+            }
+            Poll::Until(until) => match self.quiet(query) {
+                Some(Step::Until(other)) => return Ok(Step::Until(until.or(other))),
+                Some(_) => return Ok(Step::Until(until)),
+                None => {}
             },
-            Poll::Until(until) => return Ok(Step::Until(until)),
             Poll::Ended => {
                 self.run.close();
                 self.ended = true;
@@ -161,6 +162,19 @@ impl Splitter {
             }
         }
         Ok(Step::Worked(0))
+    }
+
+    /// The source has no rows: event time may go on by the clock, or without it. `None` if it does.
+    fn quiet(&mut self, query: &State) -> Option<Step> {
+        match self.source.quiet(&query.clock) {
+            Quiet::Nothing => return Some(Step::Idle),
+            Quiet::Until(until) => return Some(Step::Until(until)),
+            Quiet::Watermark(_) => self.advance(),
+            Quiet::Rest => {
+                self.due.iter_mut().for_each(|due| due.push_back(Item::Signal(Signal::Idle)));
+            }
+        }
+        None
     }
 
     /// Cuts the next portion off the batch at hand.
@@ -245,7 +259,7 @@ impl Splitter {
     /// What it waits for, if it does.
     pub(crate) fn blocked_on(&self) -> BlockedOn {
         match &self.rejects {
-            Some(rejects) if rejects.is_waiting() => BlockedOn::Letters,
+            Some(rejects) if rejects.is_blocked() => BlockedOn::Letters,
             _ => BlockedOn::Room,
         }
     }
@@ -253,5 +267,10 @@ impl Splitter {
     /// Whether it waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked_since.is_some()
+    }
+
+    /// Whether something of what it has read is still to be handed out.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.due.iter().any(|due| !due.is_empty()) || self.rejects.as_ref().is_some_and(Rejects::is_waiting)
     }
 }
