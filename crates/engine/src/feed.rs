@@ -5,7 +5,8 @@
 //! F2. Whoever pushes publishes the batch first and then looks for the bell, under the lock under which the bell is
 //!     hung up: a batch that finds no bell is found by the task, which is woken once it is installed.
 //! F3. Whether the feed is cut off is settled under the lock under which a batch goes in: once `cut` has returned, none
-//!     does. The task looks at that before it looks for a batch, so it ends behind the last one.
+//!     does, except for one that its producer had given out before and that waits for room: [`Feed::hold`]. The task looks
+//!     at both before it looks for a batch, so it ends behind the last one.
 //! F4. The function that says how far event time has come is called once for each batch, in order, when there is room
 //!     for it, without any lock, and never while it stands in a push of its own. A query that does not start leaves its
 //!     answers behind: the next one asks again, from the first batch on.
@@ -91,6 +92,20 @@ impl Reading {
     }
 }
 
+/// Whether batches go in (F3).
+#[derive(Default)]
+struct Gate {
+    is_cut: bool,
+    /// Whether one waits that was given out before the cut.
+    is_held: bool,
+}
+
+impl Gate {
+    fn is_closed(&self) -> bool {
+        self.is_cut && !self.is_held
+    }
+}
+
 #[derive(Default)]
 struct Shared {
     bell: Mutex<Option<Arc<Bell>>>,
@@ -98,8 +113,7 @@ struct Shared {
     reading: Mutex<Reading>,
     /// The thread that stands in the function of the marker.
     asking: Mutex<Option<ThreadId>>,
-    /// Whether no batch is taken any more.
-    is_cut: Mutex<bool>,
+    gate: Mutex<Gate>,
     /// Rows that were pushed and are not done with, also those of the batch that the source has taken.
     rows: AtomicU64,
     /// Batches without rows, which may still say how far event time has come.
@@ -150,7 +164,7 @@ impl Shared {
     /// Forgets the query that the feed was lent to, and gives the number of the next end.
     fn renew(&self) -> u64 {
         *locked(&self.bell) = None;
-        *locked(&self.is_cut) = false;
+        *locked(&self.gate) = Gate::default();
         self.ended.fetch_and(!CUT, Ordering::Relaxed);
         let mut reading = locked(&self.reading);
         reading.number += 1;
@@ -174,7 +188,7 @@ impl FeedHandle {
 
     /// Takes no batch from now on (F3).
     pub(crate) fn cut(&self) {
-        *locked(&self.0.is_cut) = true;
+        locked(&self.0.gate).is_cut = true;
         self.0.ended.fetch_or(CUT, Ordering::Relaxed);
     }
 
@@ -262,6 +276,14 @@ impl Feed {
         FeedHandle(Arc::clone(&self.shared))
     }
 
+    /// Notes that a batch was given out that is to be pushed next, also if the input is cut off meanwhile. False if that
+    /// has been: the batch comes too late.
+    pub fn hold(&self) -> bool {
+        let mut gate = locked(&self.shared.gate);
+        gate.is_held = !gate.is_cut;
+        gate.is_held
+    }
+
     /// Hands a batch over, waiting for room as long as `timeout`.
     pub fn push(&mut self, batch: RecordBatch, timeout: Duration) -> Pushed {
         if self.shared.is_asking_here() {
@@ -276,7 +298,7 @@ impl Feed {
             if self.is_ended() {
                 return Pushed::Ended;
             }
-            if *locked(&self.shared.is_cut) {
+            if locked(&self.shared.gate).is_closed() {
                 return Pushed::Cut;
             }
             // Nobody else pushes: room that is there stays there.
@@ -301,8 +323,8 @@ impl Feed {
     fn put(&mut self, arrived: Arrived) -> Pushed {
         let shared = Arc::clone(&self.shared);
         let rows = arrived.batch.num_rows() as u64;
-        let is_cut = locked(&shared.is_cut);
-        if *is_cut {
+        let mut gate = locked(&shared.gate);
+        if gate.is_closed() {
             return Pushed::Cut;
         }
         shared.arrivals.note(arrived.arrived_ns);
@@ -314,7 +336,8 @@ impl Feed {
             return Pushed::Ended;
         }
         shared.arrivals.wrote(rows);
-        drop(is_cut);
+        gate.is_held = false;
+        drop(gate);
         shared.ring();
         Pushed::Taken
     }
@@ -464,7 +487,7 @@ impl FeedEnd {
     }
 
     pub(crate) fn take(&mut self) -> Fed {
-        let is_cut = *locked(&self.shared.is_cut); // F3
+        let is_closed = locked(&self.shared.gate).is_closed(); // F3
         let Some(ring) = self.ring() else { return Fed::Nothing };
         match ring.pop() {
             Popped::Value(mut arrived) => {
@@ -476,7 +499,7 @@ impl FeedEnd {
                 self.shared.empty.fetch_sub(u64::from(is_empty), Ordering::Relaxed);
                 Fed::Batch(arrived)
             }
-            Popped::Empty if is_cut => Fed::Ended,
+            Popped::Empty if is_closed => Fed::Ended,
             Popped::Empty => Fed::Nothing,
             Popped::Closed => match locked(&self.shared.failure).take() {
                 Some(error) => Fed::Failed(error),

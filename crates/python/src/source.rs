@@ -42,6 +42,9 @@ enum Fed {
 }
 
 fn give(feed: &mut Feed, batch: RecordBatch) -> Result<Fed, OutsideError> {
+    if !feed.hold() {
+        return Ok(Fed::Ended);
+    }
     let mut waiting = batch;
     loop {
         match feed.push(waiting, SLICE) {
