@@ -87,7 +87,7 @@ def test_a_large_batch_goes_on_beside_five_sources_that_never_end(policy: Policy
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
 def test_rows_that_are_rejected_do_not_hold_up_their_query(shared: bool, policy: Policy) -> None:
     """Dead letters that the task has yet to hand out are work, and nothing that it waits for."""
-    rows = 2_000_000
+    rows = MANY
     times = pa.array(range(rows), pa.int64())
     # Few enough for the function to have taken the last letter long before the next one comes.
     some_zeros = pa.record_batch([times, pc.bit_wise_and(times, (1 << 16) - 1)], SCHEMA)

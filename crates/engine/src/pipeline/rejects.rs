@@ -167,3 +167,33 @@ fn letter(
     columns.push(Arc::new(StringArray::from_iter_values(reasons)) as ArrayRef);
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int64Array;
+    use penstock_memory::Coordinator;
+    use penstock_memory::coordinator::Options;
+
+    use super::*;
+    use crate::results::Next;
+
+    #[test]
+    fn letters_block_a_task_only_once_they_were_refused() {
+        let coordinator = Coordinator::new(Options::default()).unwrap();
+        let results = Results::new(coordinator.result_account());
+        let mut rejects = Rejects::new(Some(results.clone()));
+        let row =
+            RecordBatch::try_from_iter([("x", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+        for _ in 0..1000 {
+            rejects.reject("filter", &row, "it is odd").unwrap();
+            assert!(rejects.is_waiting() && !rejects.is_blocked(), "nobody was offered the letter");
+            if !rejects.hand_out() {
+                break;
+            }
+            assert!(!rejects.is_waiting() && !rejects.is_blocked());
+        }
+        assert!(rejects.is_waiting() && rejects.is_blocked(), "the queue takes no more");
+        assert!(matches!(results.take(), Next::Batch(_)));
+        assert!(rejects.hand_out() && !rejects.is_waiting() && !rejects.is_blocked());
+    }
+}
