@@ -377,7 +377,7 @@ def test_tables_say_who_holds_a_query_up(mode: ps.options.Mode) -> None:
 
 @pytest.mark.parametrize("way", ["function", "reader"])
 def test_latency_goes_on_until_results_are_handed_over(way: str) -> None:
-    """A function that takes results belongs to their latency, and so does the time until somebody reads them."""
+    """The latency of results takes in the function that takes them, or the time until somebody reads them."""
     pause = 0.25
 
     def take(batch: ps.Batch) -> None:

@@ -12,24 +12,27 @@ from weakref import ReferenceType, ref
 
 from penstock.exceptions import StreamConsumedError
 
-__all__ = ["check_unread", "claim", "is_single", "release"]
+__all__ = ["check_unread", "claim", "is_single", "release", "settle"]
 
 # By id. The callback of a reference removes it before another object can have that id.
 _read: dict[int, ReferenceType[Any]] = {}
-# The same for those that cannot be weakly referenced, such as the iterators of lists. One that nobody else
-# holds cannot come back, and is let go when the next one comes.
+# The same for those that cannot be weakly referenced, such as the iterators of lists. As long as one is read,
+# its reader holds it, in sight of the collector; then it is kept here, unless nobody else holds it and it
+# cannot come back.
+_in_use: dict[int, ReferenceType[Any]] = {}
 _kept: dict[int, object] = {}
 # Sources are read on threads of their own. A finaliser that runs meanwhile may read one, too.
 _lock = RLock()
 
 
-def _references(kept: dict[int, object]) -> list[int]:
-    """How often each is referred to, as seen from here."""
-    return [sys.getrefcount(one) for one in kept.values()]
+def _references(kept: dict[int, object]) -> list[tuple[int, int]]:
+    """How often each is referred to, as seen from here, by its id."""
+    # Of a copy: a finaliser may claim something meanwhile.
+    return [(key, sys.getrefcount(one)) for key, one in list(kept.items())]
 
 
 # References to an object that nobody else holds. How many of them are ours depends on the interpreter.
-_OUR_REFERENCES = _references({0: object()})[0]
+_OUR_REFERENCES = _references({0: object()})[0][1]
 
 
 def is_single(data: object) -> bool:
@@ -64,20 +67,22 @@ def check_unread(data: object, argument: str) -> None:
         >>> check_unread(iter([1]), "data")
     """
     with _lock:
-        reference = _read.get(id(data))
-        if data is _kept.get(id(data)) or (reference is not None and reference() is data):
+        reference, reader = _read.get(id(data)), _in_use.get(id(data))
+        is_read = reference is not None and reference() is data
+        if data is _kept.get(id(data)) or is_read or (reader is not None and reader() is not None):
             raise StreamConsumedError(
                 f"{argument} is a {type(data).__name__} that was read before: it can be read only once. "
                 "Open or make it again, or keep the data in a table or a list."
             )
 
 
-def claim(data: object, argument: str) -> None:
+def claim(data: object, argument: str, reader: object | None = None) -> None:
     """Remembers that something is read, if that can be done only once.
 
     Args:
         data: Anything.
         argument: How the user knows it, for the error message.
+        reader: The object that reads it, and calls `settle` when it has done so.
 
     Raises:
         StreamConsumedError: It was claimed before.
@@ -96,7 +101,10 @@ def claim(data: object, argument: str) -> None:
             _read[key] = ref(data, lambda gone: _forget(key, gone))
         except TypeError:  # there are no weak references to it
             _let_go()
-            _kept[key] = data
+            if reader is None:
+                _kept[key] = data
+            else:
+                _in_use[key] = ref(reader)
 
 
 def release(data: object) -> None:
@@ -114,7 +122,27 @@ def release(data: object) -> None:
     """
     with _lock:
         _read.pop(id(data), None)
+        _in_use.pop(id(data), None)
         _kept.pop(id(data), None)
+
+
+def settle(held: list[object]) -> None:
+    """Goes on remembering what its reader is done with, if anybody else holds it.
+
+    Args:
+        held: What was claimed, which the reader does not hold any more; it is taken out of the list.
+
+    Example:
+        >>> from penstock._claims import settle
+        >>> settle([iter([1])])
+    """
+    with _lock:
+        while held:
+            key = id(held[-1])
+            if _in_use.pop(key, None) is not None:
+                _kept[key] = held[-1]
+            held.pop()
+        _let_go()
 
 
 def _forget(key: int, gone: ReferenceType[Any]) -> None:
@@ -124,6 +152,5 @@ def _forget(key: int, gone: ReferenceType[Any]) -> None:
 
 def _let_go() -> None:
     """Lets go of those that nobody else holds."""
-    counted = zip(list(_kept), _references(_kept), strict=True)
-    for key in [key for key, references in counted if references <= _OUR_REFERENCES]:
-        del _kept[key]
+    for key in [key for key, references in _references(_kept) if references <= _OUR_REFERENCES]:
+        _kept.pop(key, None)

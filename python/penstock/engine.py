@@ -187,7 +187,8 @@ class Engine(Frozen):
             name: What it is called. By default a number makes one up.
             on_lag: What happens when the query holds a shared source up. "wait": the source waits, and with
                 it all others. "fail": the query fails with a `LaggedError`. "shed": it skips the rows that
-                wait for it, and counts them as `rows_shed`.
+                wait for it, and counts them as `rows_shed`. A query that is inside a function of
+                `map_batches` does so when that returns.
             on_error: What becomes of a row that an operator has no answer for, or that a source of its own
                 cannot take: see `Stream.run`. What a shared source cannot take is that one's: see `source`.
             parallelism: On how many workers one operator may run: see `Stream.run`.

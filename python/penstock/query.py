@@ -357,9 +357,9 @@ class Query(Frozen):
         * `idle_sources`, `idles`: Streams that nobody waits for now, because they have been silent for as
           long as their `idle_after`, and how often that has come about.
         * `clock_closings`: How often windows were closed by the clock, see `close_after`.
-        * `event_latency`: From the arrival of a row until its results were handed over: read, or returned from
-          by the function that takes them. `count`, `mean_ms`, `p50_ms`, `p95_ms`, `p99_ms`, `p999_ms`,
-          `max_ms`, by markers that go with the rows.
+        * `event_latency`: From the arrival of a row until its results were read, or the function that takes
+          them has returned: `count`, `mean_ms`, `p50_ms`, `p95_ms`, `p99_ms`, `p999_ms`, `max_ms`, by markers
+          that go with the rows.
         * `output_latency`: The same from the arrival of the watermark that closed a window.
         * `operators`: For each operator `name`, `rows_in`, `rows_out`, `runs` and `seconds`.
         * `tasks`: For each task `name`, `pending_rows` and `signals` that wait for it, `runs`, `seconds`,

@@ -6,14 +6,14 @@ passes untouched.
 """
 
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from threading import local
 from types import GeneratorType, TracebackType
 from typing import Any, Self, TypeGuard
 from weakref import ReferenceType
 
-from penstock._claims import claim, is_single, release
+from penstock._claims import claim, is_single, release, settle
 from penstock.asynchronous import Pump
 from penstock.exceptions import StreamConsumedError
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream, _LazyBatches, _Readable, _Scannable
@@ -53,7 +53,7 @@ class Items(Iterator[object]):
     def _begin(self, single: object | None, argument: str) -> None:
         """Claims what can be read only once."""
         if single is not None:
-            claim(single, argument)
+            claim(single, argument, self)
         self._single = single
         self._argument = argument
         self._number = 0
@@ -89,6 +89,12 @@ class Items(Iterator[object]):
         """
         if not self._is_read:
             self._unclaim()
+
+    def __del__(self, settle: Callable[[list[object]], None] = settle) -> None:
+        held = [self.__dict__.pop("_single", None)]
+        self.__dict__.pop("_items", None)
+        if held[0] is not None:
+            settle(held)
 
     def _unclaim(self) -> None:
         if self._single is not None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import penstock as ps
 from penstock import col
@@ -134,9 +135,9 @@ def mapping(number: int) -> Callable[[ps.Batch], pa.Table]:
             back = back.set_column(place, "v", doubles)
         if way == "timeless" and "t" in back.column_names:
             place = back.column_names.index("t")
-            times = [None if value == TIMELESS else at for at, value in zip(back["t"], values, strict=True)]
-            kept = [None if at is None else at.as_py() for at in times]
-            back = back.set_column(place, "t", pa.array(kept, table.schema.field("t").type))
+            lost = pa.array([value == TIMELESS for value in values], pa.bool_())
+            times = back["t"]
+            back = back.set_column(place, "t", pc.if_else(lost, pa.scalar(None, times.type), times))
         return back
 
     return function
