@@ -533,10 +533,11 @@ impl Assembly<'_> {
             return Ok(Inside::Stateful(self.strands.make(operator)?));
         };
         let sight = Sight::new(node.inputs()[0].schema(), &ports[0].column_slots());
-        let time = self.strands.result_time(*results).zip(node.time()).map(|(slot, time)| {
+        // A row without a time is rejected whether or not somebody behind asks for it.
+        let time = node.time().map(|time| {
             let (column, _) =
                 node.schema().fields().find(&time.column).expect("P1: the time column is there");
-            MappedTime { column, slot, is_end: time.is_end }
+            MappedTime { column, slot: self.strands.result_time(*results), is_end: time.is_end }
         });
         let calling = (Arc::clone(self.by.interpreter), Arc::clone(&self.bells[task]));
         let called = self.functions.iter().find(|(written, _)| *written == step.function);

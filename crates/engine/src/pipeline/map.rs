@@ -23,7 +23,8 @@ pub(super) const NAME: &str = "map_batches";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MappedTime {
     pub(super) column: usize,
-    pub(super) slot: SlotId,
+    /// Where it goes, if somebody asks for it.
+    pub(super) slot: Option<SlotId>,
     /// Whether the column is the end of a window, and the time the last tick before it.
     pub(super) is_end: bool,
 }
@@ -178,10 +179,10 @@ impl Mapper {
         let Some(batch) = self.back.front() else { return Ok((0, rejected)) };
         let rows = room.min(batch.num_rows() - self.next);
         out.begin(&self.columns, self.next, rows);
-        if let Some(time) = self.time
-            && time.slot != time.column
+        if let Some(MappedTime { column, slot: Some(slot), is_end }) = self.time
+            && slot != column
         {
-            put_time(out, time);
+            put_time(out, (column, slot), is_end);
         }
         self.next += rows;
         if self.next == batch.num_rows() {
@@ -232,16 +233,16 @@ impl Mapper {
 }
 
 /// Fills the slot of the time, where that is not the column itself.
-fn put_time(out: &mut Run, time: MappedTime) {
-    out.ready(&[time.column]);
+fn put_time(out: &mut Run, (column, slot): (usize, SlotId), is_end: bool) {
+    out.ready(&[column]);
     let mut wide = out.scratch(Physical::I64);
     let times: &mut Vec<i64> = wide.refill();
-    match out.column(time.column).values {
+    match out.column(column).values {
         Values::I64(values) => times.extend_from_slice(values),
-        _ => super::times::widen(out.column(time.column), times),
+        _ => super::times::widen(out.column(column), times),
     }
-    if time.is_end {
+    if is_end {
         times.iter_mut().for_each(|time| *time = time.saturating_sub(1));
     }
-    out.put(time.slot, wide);
+    out.put(slot, wide);
 }
