@@ -291,6 +291,10 @@ impl WatermarkFunction for Fragile {
         Ok(Some(0))
     }
 
+    fn identity(&self) -> u64 {
+        0
+    }
+
     fn name(&self) -> &str {
         "fragile"
     }

@@ -329,6 +329,9 @@ mod tests {
         fn bytes(&self) -> usize {
             self.bytes
         }
+        fn held(&self) -> Held {
+            Held::default()
+        }
         fn snapshot(&self) -> Snapshot {
             Snapshot { tables: Vec::new() }
         }
