@@ -10,6 +10,7 @@ from weakref import ReferenceType, WeakSet, ref
 
 from penstock import _penstock
 from penstock._frozen import Frozen
+from penstock._sinks import read_sinks
 from penstock.batch import Batch
 from penstock.durations import Duration, normalise_duration
 from penstock.exceptions import PlanError
@@ -223,7 +224,7 @@ class Engine(Frozen):
         _check_name(name)
         if not isinstance(on_lag, str):
             raise TypeError(f"on_lag takes a name, not {type(on_lag).__name__} {on_lag!r}")
-        takers = _takers(outputs.names, sink)
+        takers = read_sinks(outputs.names, sink)
         several = len(outputs.streams) > 1
         spreading, on_bad = read_spreading(parallelism, strategy), read_on_error(on_error)
         given = by_stream(outputs.streams, source, "source")
@@ -514,24 +515,13 @@ class Engine(Frozen):
                 _ = source.error
                 warn_failed("source", source.name, source._native.error_text, above=above)
         with self._lock:
-            self._let_go()
+            gone = self._let_go()
+        del gone
 
 
 def _has_news(one: Query | SharedSource) -> bool:
     late = isinstance(one, Query) and one._native.has_late_unseen
     return one._native.has_failed_unseen or late
-
-
-class _Call:
-    """A function that takes batches, as the native side calls it."""
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Callable[[Batch], object]) -> None:
-        self._function = function
-
-    def __call__(self, batch: _penstock.Batch) -> None:
-        self._function(Batch(batch))
 
 
 def _check_on_exit(on_exit: object) -> None:
@@ -571,21 +561,6 @@ def _as_outputs(plan: object) -> _penstock.Outputs:
     if isinstance(plan, Stream):
         return _penstock.Outputs([("result", plan._plan)])
     raise TypeError(f"submit() takes a Stream or Outputs, not {type(plan).__name__}")
-
-
-def _takers(names: list[str], sink: object) -> list[object]:
-    """Where each output goes, as the native side calls it."""
-    if isinstance(sink, Mapping):
-        unknown = [name for name in sink if name not in names]
-        if unknown:
-            raise PlanError(f"sink= names the output {unknown[0]!r}, and there are {names}")
-        chosen = [sink.get(name) for name in names]
-    else:
-        chosen = [sink] * len(names)
-    for one in chosen:
-        if one is not None and not isinstance(one, str) and not callable(one):
-            raise TypeError(f'sink takes "collect", "discard" or a function, not {type(one).__name__}')
-    return [_Call(one) if callable(one) else one for one in chosen]
 
 
 def _check_name(name: object) -> None:
