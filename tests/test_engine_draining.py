@@ -254,3 +254,41 @@ def refused(engine: ps.Engine) -> None:
             engine.submit(NUMBERS, source=ps.PushSource(), sink="discard")
         except ps.EngineStoppedError:
             return
+
+
+@pytest.mark.parametrize("kind", ["generator", "tables of batches"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_batch_that_an_iterable_has_given_comes_in(shared: bool, kind: str) -> None:
+    """It waits for room when the drain begins; the iterable will not give it a second time."""
+    go, given = threading.Event(), []
+    table = pa.table({"n": np.arange(50_000)})
+
+    def tables() -> Iterator[pa.Table]:
+        while True:
+            given.append(len(table))
+            yield table
+
+    data = (
+        tables() if kind == "generator" else pa.RecordBatchReader.from_batches(table.schema, batches(given))
+    )
+    with ps.Engine(workers=1, budget="8MiB") as engine:
+        source: Any = engine.source(NUMBERS, data) if shared else data
+        query = engine.submit(NUMBERS, source=source, sink=lambda batch: go.wait(PATIENCE))
+        before = -1
+        while before != len(given) or not given:
+            before = len(given)
+            threading.Event().wait(0.2)
+        drain = source.close if shared else lambda: query.stop(drain=True)
+        draining = threading.Thread(target=drain, daemon=True)
+        draining.start()
+        threading.Event().wait(0.05)
+        go.set()
+        draining.join(PATIENCE)
+        in_time(query.wait)
+        assert query.metrics()["rows_in"] == sum(given[:before])
+
+
+def batches(given: list[int]) -> Iterator[pa.RecordBatch]:
+    while True:
+        given.append(50_000)
+        yield pa.record_batch({"n": np.arange(50_000)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import polars as pl
 import pyarrow as pa
@@ -152,3 +153,36 @@ def test_the_stream_keeps_the_engine() -> None:
     assert pa.table(made().results()).num_rows == 1000
     reader = pa.RecordBatchReader.from_stream(made())
     assert reader.read_all().num_rows == 1000
+
+
+@pytest.mark.parametrize("place", ["map", "sink", "letters", "source"])
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_a_function_of_an_engine_reads_a_query_of_another(place: str, library: str) -> None:
+    """Libraries let go of the interpreter while they read, also inside of a function of an engine."""
+    read: list[int] = []
+
+    def rows_of_another() -> int:
+        with ps.Engine(workers=1) as other:
+            query = other.submit(STREAM, source=TABLE)
+            return pa.table(query).num_rows if library == "pyarrow" else pl.DataFrame(query).height
+
+    def function(batch: ps.Batch) -> pa.Table:
+        read.append(rows_of_another())
+        return pa.table(batch)
+
+    def source() -> Iterator[pa.Table]:
+        read.append(rows_of_another())
+        yield TABLE
+
+    plan = {"map": STREAM.map_batches(function), "letters": STREAM.filter(1 // col("n") >= 0)}.get(
+        place, STREAM
+    )
+    with ps.Engine(workers=1) as engine:
+        engine.submit(
+            plan,
+            source=source() if place == "source" else TABLE,
+            sink=function if place == "sink" else "discard",
+            on_error=function if place == "letters" else "fail",
+        ).wait()
+    assert read
+    assert set(read) == {1000}

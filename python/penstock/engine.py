@@ -239,7 +239,7 @@ class Engine(Frozen):
             ]
             native = self._native.submit(outputs, sources, takers, name, on_lag, on_bad, spreading)
         query = Query(native, self, [one for _, one in given if isinstance(one, SharedSource)])
-        _note_taker(query, [opened for _, opened, _ in sources])
+        _note_taker(self, query, [opened for _, opened, _ in sources])
         with self._lock:
             gone = self._let_go()
             self._queries.append(query)
@@ -343,7 +343,7 @@ class Engine(Frozen):
             opened = _open(opening, data, "data")
             native = self._native.share(plan, (opened, _upstream(data)), name, bool(hold), on_bad)
         source = SharedSource(native)
-        _note_taker(source, [opened])
+        _note_taker(self, source, [opened])
         with self._lock:
             gone = self._let_go()
             self._sources.append(source)
@@ -548,11 +548,11 @@ def _upstream(source: object) -> _penstock.Query | None:
     return source._native if isinstance(source, Query) else None
 
 
-def _note_taker(taker: Query | SharedSource, opened: list[object]) -> None:
+def _note_taker(engine: Engine, taker: Query | SharedSource, opened: list[object]) -> None:
     """Tells iterables who reads them, before they can know that one by other means."""
     for items in opened:
         if isinstance(items, Items):
-            items.taker = ref(taker)
+            items.note_taker(engine, taker)
 
 
 def _as_outputs(plan: object) -> _penstock.Outputs:

@@ -477,13 +477,21 @@ class _Upstream:
     """The results of a query as another one reads them."""
 
     def __init__(self, results: Results) -> None:
-        self._results = results
+        # Keeps the engine of the query, unless that is the one that reads it: nothing of its own may keep it.
+        self._results: Results | None = results
+        self._native, self._output = results._query._native, results._output
+
+    def note_engine(self, engine: "Engine") -> None:
+        """Says which engine reads it."""
+        if self._results is not None and self._results._query._engine is engine:
+            self._results = None
 
     def ready(self, seconds: float) -> bool:
-        results = self._results
-        return results._query._native.ready(results._output, seconds)
+        return self._native.ready(self._output, seconds)
 
     def take(self) -> Batch:
+        if self._results is None:
+            return Batch(self._native.next_batch(self._output))
         return next(self._results)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from os import PathLike
 from threading import local
 from types import GeneratorType, TracebackType
 from typing import Any, Self, TypeGuard
-from weakref import ReferenceType
+from weakref import ReferenceType, ref
 
 from penstock._claims import claim, is_single, release, settle
 from penstock.asynchronous import Pump
@@ -77,6 +77,22 @@ class Items(Iterator[object]):
         self._number += 1
         return _open_item(item, name)
 
+    def note_taker(self, engine: object, taker: object) -> None:
+        """Says who reads the items.
+
+        Args:
+            engine: The engine that does.
+            taker: The query or shared source that does.
+
+        Example:
+            >>> import penstock as ps
+            >>> from penstock.sources import Items
+            >>> with ps.Engine(workers=1) as engine:
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=[])
+            ...     Items([], "data").note_taker(engine, query)
+        """
+        self.taker = ref(taker)
+
     def give_back(self) -> None:
         """Leaves the iterable to somebody else, unless some of it was read.
 
@@ -135,6 +151,27 @@ class AwaitedItems(Items):
     def __init__(self, pump: Any, source: object | None, argument: str) -> None:
         self._begin(source, argument)
         self._pump = pump
+
+    def note_taker(self, engine: object, taker: object) -> None:
+        """Says who reads the items.
+
+        Args:
+            engine: The engine that does.
+            taker: The query or shared source that does.
+
+        Example:
+            >>> import penstock as ps
+            >>> from penstock.asynchronous import Pump
+            >>> from penstock.sources import AwaitedItems
+            >>> async def nothing():
+            ...     yield
+            >>> with ps.Engine(workers=1) as engine:
+            ...     query = engine.submit(ps.stream({"price": "int64"}), source=[])
+            ...     AwaitedItems(Pump(nothing()), None, "data").note_taker(engine, query)
+        """
+        super().note_taker(engine, taker)
+        if hasattr(self._pump, "note_engine"):
+            self._pump.note_engine(engine)
 
     def ready(self, seconds: float) -> bool:
         """Waits for the next item, or the end.
