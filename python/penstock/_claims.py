@@ -17,8 +17,8 @@ __all__ = ["check_unread", "claim", "is_single", "release", "settle"]
 # By id. The callback of a reference removes it before another object can have that id.
 _read: dict[int, ReferenceType[Any]] = {}
 # The same for those that cannot be weakly referenced, such as the iterators of lists. As long as one is read,
-# its reader holds it, in sight of the collector; then it is kept here, unless nobody else holds it and it
-# cannot come back.
+# its reader holds it, in sight of the collector. When it has been read it is kept here, unless nobody else
+# holds it and it cannot come back: until the next one comes.
 _in_use: dict[int, ReferenceType[Any]] = {}
 _kept: dict[int, object] = {}
 # Sources are read on threads of their own. A finaliser that runs meanwhile may read one, too.
@@ -126,23 +126,21 @@ def release(data: object) -> None:
         _kept.pop(id(data), None)
 
 
-def settle(held: list[object]) -> None:
+def settle(data: object, is_held: bool) -> None:
     """Goes on remembering what its reader is done with, if anybody else holds it.
 
     Args:
-        held: What was claimed, which the reader does not hold any more; it is taken out of the list.
+        data: What was claimed.
+        is_held: Whether anybody does.
 
     Example:
         >>> from penstock._claims import settle
-        >>> settle([iter([1])])
+        >>> settle(iter([1]), False)
     """
     with _lock:
-        while held:
-            key = id(held[-1])
-            if _in_use.pop(key, None) is not None:
-                _kept[key] = held[-1]
-            held.pop()
-        _let_go()
+        if _in_use.pop(id(data), None) is not None and is_held:
+            _let_go()
+            _kept[id(data)] = data
 
 
 def _forget(key: int, gone: ReferenceType[Any]) -> None:

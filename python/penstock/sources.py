@@ -6,7 +6,8 @@ passes untouched.
 """
 
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from threading import local
 from types import GeneratorType, TracebackType
@@ -106,15 +107,33 @@ class Items(Iterator[object]):
         if not self._is_read:
             self._unclaim()
 
-    def __del__(self, settle: Callable[[list[object]], None] = settle) -> None:
-        held = [self.__dict__.pop("_single", None)]
-        self.__dict__.pop("_items", None)
-        if held[0] is not None:
-            settle(held)
+    def close(self) -> None:
+        """Says that nobody reads on.
+
+        Example:
+            >>> from penstock.sources import Items
+            >>> Items([], "data").close()
+        """
+        # The thread that reads may come upon items that the collector has emptied.
+        if getattr(self, "_single", None) is not None:
+            settle(self._single, self._references() > _OUR_REFERENCES)
+
+    def _references(self) -> int:
+        return sys.getrefcount(self._single)
 
     def _unclaim(self) -> None:
         if self._single is not None:
             release(self._single)
+
+
+def _references_of_items() -> int:
+    """How often an iterator is referred to that only its items hold."""
+    items = Items.__new__(Items)
+    items._single = items._items = object()  # type: ignore[assignment]
+    return items._references()
+
+
+_OUR_REFERENCES = _references_of_items()
 
 
 class _Reader(Items):
@@ -210,6 +229,7 @@ class AwaitedItems(Items):
             >>> AwaitedItems(Pump(nothing()), None, "data").close()
         """
         self._pump.close()
+        super().close()
 
 
 class Opening:

@@ -35,11 +35,11 @@ def dropped_engine(rng: random.Random, watch: Watch) -> None:
     if place == "async":
         refers = "none"  # its event loop is a thread at work, which the collector does not look into
     drop(rng, held, place, refers)
-    if place == "mapped":
-        # One that was read while its user still held it is remembered until the next one comes.
-        STREAM.run(iter([numbers(1)]))
     try:
         leftovers.check_threads(before)
+        if place == "mapped":
+            # One that somebody still held when its reader was done is remembered until the next one comes.
+            STREAM.run(iter([numbers(1)]))
         leftovers.check_gone(held, "functions of engines that were dropped")
     except leftovers.Finding as finding:
         raise leftovers.Finding(f"{place} that refers to {refers}: {finding}") from None
