@@ -98,7 +98,8 @@ impl<T: Addend> WholeTotals<T> {
 
     fn total(&self, id: usize) -> i128 {
         let carry = if self.carries.is_empty() { None } else { self.carries.get(&(id as u32)) };
-        T::wide(self.cells[id].low) + (i128::from(carry.copied().unwrap_or(0)) << 64)
+        // A damaged snapshot may hold any carry.
+        T::wide(self.cells[id].low).wrapping_add(i128::from(carry.copied().unwrap_or(0)) << 64)
     }
 
     fn merge_one(&mut self, into: usize, from: Cell, carried: i64) {
