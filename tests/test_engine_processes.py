@@ -94,6 +94,8 @@ def push():
     except ps.QueryEndedError:
         pass  # the end of the interpreter stops the engine
 
+import warnings
+warnings.filterwarnings("ignore", "leaving the engine has discarded")
 engine = ps.Engine(workers=2)
 {LEAVING[case]}
 time.sleep(0.2)

@@ -172,6 +172,7 @@ def test_the_error_says_what_to_write(name: str) -> None:
 def test_what_is_asked_for_behind_the_scenes_has_no_hints() -> None:
     with ps.Engine(workers=1) as engine:
         query = engine.submit(STREAM, source=TABLE, sink="collect")
+        query.wait()
     for thing in (STREAM, col("k"), WINDOWED, COGROUPED, query):
         for name in ("__array__", "__dataframe__", "_repr_png_", "__len__"):
             assert not hasattr(thing, name)
