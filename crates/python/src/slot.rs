@@ -8,8 +8,8 @@
 //!         so a plan shows the functions of those steps only that no other plan has.
 //! SLOT-2. Threads of the engine take a reference out only while they call the object.
 //! SLOT-3. The slot is locked only by threads that have the interpreter, and no code of Python runs meanwhile.
-//! SLOT-4. Whether a plan shares a step does not change while the collector looks: plans are copied by threads that have the
-//!         interpreter. Whoever lets go of it while a plan is read has a copy of the plan meanwhile ([`with_plan`]).
+//! SLOT-4. Whether a plan shares a step does not change while the collector looks: plans are copied only by threads that hold
+//!         the interpreter. Code that reads a plan without it holds a copy of the plan meanwhile ([`with_plan`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -141,7 +141,7 @@ impl TaskCell {
                 did.unfinished.set(1);
             }
         }
-        // Last: whoever finds that nothing ran meanwhile has read numbers of one moment.
+        // Last: a reader that finds that nothing ran meanwhile has read numbers of one moment.
         did.runs.add(1);
         did.running.set(0);
     }

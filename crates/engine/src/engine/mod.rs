@@ -54,7 +54,7 @@ use cell::TaskCell;
 use core::{Core, MOST_TASKS};
 use owner::Owner;
 
-/// How often, and how long each time, whoever counts rows waits for a moment in which none moves.
+/// How often, and how long each time, [`Engine::waiting`] waits for a moment in which no row moves.
 const LOOKS: usize = 60;
 const GLANCE: Duration = Duration::from_micros(500);
 
@@ -504,8 +504,8 @@ impl Engine {
     /// Ends the input of everything that runs, where it stands; results wait for whoever reads them afterwards. Calls
     /// `wait` with each that is waited for, until that says that there has been enough of it.
     ///
-    /// What is read from a shared source or from another query of this engine has been taken in: whoever reads it ends
-    /// behind the last of those rows, and so is drained after what it reads.
+    /// Rows of a shared source, or of another query of this engine, have been taken in already: a query that reads them
+    /// ends behind the last of them, and so is drained after what it reads.
     ///
     /// # Errors
     /// What `wait` has said.

@@ -1,4 +1,4 @@
-//! What whoever plans sees of the tasks, and how long that takes: nobody outside can tell.
+//! Tests of the planner from inside: what a snapshot shows of the tasks, and how long planning takes.
 
 use std::sync::Arc;
 use std::thread;
