@@ -24,10 +24,10 @@ macro_rules! float {
                     let near = nearest(value);
                     small(value, near - if near > value { 1.0 } else { 0.0 })
                 })),
-                // Minus a negative number: adding 0.0 to -0.0 would lose the sign.
+                // Above -1.0 the sum is a zero that has lost its sign.
                 Rounding::Ceil => out.extend(values.iter().map(|&value| {
                     let near = nearest(value);
-                    small(value, near - if near < value { -1.0 } else { 0.0 })
+                    small(value, (near + if near < value { 1.0 } else { 0.0 }).copysign(value))
                 })),
                 Rounding::Truncate => out.extend(values.iter().map(|&value| {
                     let (near, size) = (nearest(value).abs(), value.abs());
@@ -112,9 +112,20 @@ mod tests {
 
     #[test]
     fn rounds_at_the_edges() {
-        for value in
-            [0.0, 0.25, 0.5, 0.499_999_999_999_999_94, 1.5, 2.5, 8_388_607.5, 8_388_608.5, 1e15, 1e300]
-        {
+        for value in [
+            0.0,
+            0.25,
+            0.5,
+            0.499_999_999_999_999_94,
+            0.75,
+            0.999,
+            1.5,
+            2.5,
+            8_388_607.5,
+            8_388_608.5,
+            1e15,
+            1e300,
+        ] {
             check(value);
             check(-value);
         }
@@ -144,7 +155,7 @@ mod tests {
         }
 
         #[test]
-        fn rounds_as_the_standard_library_does(value in prop_oneof![any::<f64>(), -1e6..1e6_f64]) {
+        fn rounds_as_the_standard_library_does(value in prop_oneof![any::<f64>(), -1e6..1e6_f64, -2.0..2.0_f64]) {
             check(value);
         }
     }
