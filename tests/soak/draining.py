@@ -146,7 +146,7 @@ def drained_while_given(rng: random.Random, watch: Watch) -> None:
         query = engine.submit(STREAM, source=data if shared is None else shared, sink=stall)
         # It waits with a batch at hand, and asks for no other.
         still, last = 0, -1
-        while still < 5:
+        while still < 25:
             time.sleep(0.01)
             watch.beat()
             still, last = (still + 1 if len(given) == last else 0), len(given)
