@@ -312,8 +312,9 @@ while late.queries:
     pass
 with ps.Engine(workers=1) as left:  # it has said what there is to say
     left.submit(STREAM, source=ps.PushSource())
-stuck = ps.Engine(workers=1)
-stuck.submit(STREAM, source=BATCH, sink=lambda batch: time.sleep(3600), name="stuck")
+stuck, entered = ps.Engine(workers=1), threading.Event()
+stuck.submit(STREAM, source=BATCH, sink=lambda batch: (entered.set(), time.sleep(3600)), name="stuck")
+assert entered.wait(20)
 """
 
 

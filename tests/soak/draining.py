@@ -49,7 +49,8 @@ def end_while_fed(
     """Starts the end, and sees it come before much more was taken."""
     before = producer.accepted
     end.start()
-    most = before + 4 * capacity + 300
+    # The thread may come late to the call; one that does not cut the input off goes on for ever.
+    most = before + 4 * capacity + 20_000
     while end.is_alive() or query.status == "running":
         if producer.accepted > most:
             raise Finding(

@@ -266,7 +266,8 @@ impl Query {
             self.is_known.store(true, Ordering::Relaxed);
             // The error of its source is the cause of its own.
             if inner.query.error().is_some_and(|error| matches!(*error, RunError::SourceEnded))
-                && let Some(source) = inner.sources.iter().map(Py::get).find(|source| source.has_failed())
+                && let Some(source) =
+                    inner.sources.iter().map(Py::get).find(|source| source.cause(py).is_some())
             {
                 source.set_known();
             }
