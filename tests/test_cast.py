@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -152,6 +152,8 @@ def test_decimals_fit_or_fail(cells: list[Decimal], to: Type) -> None:
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=8), st.integers(-5, 20))
+@example([2.0**127, -(2.0**127), 9.9e40, 1.5e39, 25.0, -35.0], -1)
+@example([9.9e40, -9.9e42, 4.5e5, 2_500.5, 500.0], -3)
 def test_floats_become_the_nearest_decimal(cells: list[float], scale: int) -> None:
     cast_all(FLOAT64, decimal(38, scale), list(cells))
 

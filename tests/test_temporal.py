@@ -152,7 +152,9 @@ def seconds(kind: Type) -> st.SearchStrategy[int]:
     low, high = (FIRST if kind.zone in (None, "UTC") else -2_000_000_000), LAST
     if kind.unit == "ns":
         low, high = max(low, -(2**63) // 10**9 + 1), min(high, 2**63 // 10**9 - 1)
-    near = st.sampled_from([0, -1, 1, 1_711_846_800, 1_711_846_799, 1_729_990_800, 1_729_990_799, -86_400])
+    near = st.sampled_from(
+        [0, -1, 1, 1_711_846_800, 1_711_846_799, 1_729_990_800, 1_729_990_799, -86_400, low, high]
+    )
     return st.one_of(near, st.integers(max(low, -(10**9)), min(high, 2 * 10**9)), st.integers(low, high))
 
 

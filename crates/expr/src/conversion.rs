@@ -223,14 +223,22 @@ pub(crate) fn float_to_decimal(value: f64, scale: i8, limit: i128) -> Option<i12
         let text = format!("{value:.*}", usize::from(scale.unsigned_abs()));
         text.replace('.', "").parse::<i128>().ok()?
     } else {
-        let digits: i128 = format!("{:.0}", value.trunc()).parse().ok()?;
-        let unit = 10_i128.checked_pow(u32::from(scale.unsigned_abs()))?;
-        let (floor, rest) = (digits / unit, (digits % unit).abs());
-        let above_half =
-            rest > unit - rest || (rest == unit - rest && (value.fract() != 0.0 || floor % 2 != 0));
-        floor + if above_half { digits.signum() } else { 0 }
+        divided_text(value, usize::from(scale.unsigned_abs()))?
     };
     (whole.unsigned_abs() < limit.unsigned_abs()).then_some(whole)
+}
+
+/// `value` divided by `10^places`, rounded to the nearest whole (even, half way); nothing beyond 128 bits.
+fn divided_text(value: f64, places: usize) -> Option<i128> {
+    // As text, since the digits before the division may be more than 128 bits hold.
+    let text = format!("{:.0}", value.abs().trunc());
+    let (kept, dropped) = text.split_at(text.len().saturating_sub(places));
+    let floor: i128 = if kept.is_empty() { 0 } else { kept.parse().ok()? };
+    let half = format!("5{}", "0".repeat(places - 1));
+    let rest = format!("{dropped:0>places$}");
+    let above_half = rest > half || (rest == half && (value.fract() != 0.0 || floor % 2 != 0));
+    let whole = floor + i128::from(above_half);
+    Some(if value < 0.0 { -whole } else { whole })
 }
 
 /// The float nearest to `value / 10^scale`.
@@ -279,6 +287,13 @@ mod tests {
         assert_eq!(float_to_decimal(250.0, -2, ten), Some(2));
         assert_eq!(float_to_decimal(250.5, -2, ten), Some(3));
         assert_eq!(float_to_decimal(-350.0, -2, ten), Some(-4));
+        assert_eq!(float_to_decimal(50.0, -2, ten), Some(0));
+        assert_eq!(float_to_decimal(-51.0, -2, ten), Some(-1));
+        assert_eq!(float_to_decimal(7.0, -2, ten), Some(0));
+        let most = 10_i128.pow(38);
+        let beyond_128_bits = 170_141_183_460_469_231_731_687_303_715_884_105_728_u128;
+        assert_eq!(float_to_decimal(2.0_f64.powi(127), -1, most), Some((beyond_128_bits / 10 + 1) as i128));
+        assert_eq!(float_to_decimal(-9.9e40, -3, most), Some(-99_000_000_000_000_005_062_655_574_772_205_899_219));
         assert_eq!(float_to_decimal(1e10, 0, ten), None);
         assert_eq!(float_to_decimal(1e300, 2, ten), None);
         assert_eq!(float_to_decimal(f64::NAN, 2, ten), None);

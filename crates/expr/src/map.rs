@@ -54,11 +54,8 @@ pub(crate) enum Map {
     Sqrt,
     /// Down to a multiple of a step.
     Floor(i64),
-    /// The clocks of a zone, so many units of which make a second.
-    Local {
-        zone: Zone,
-        per_second: i64,
-    },
+    /// What the clocks of a zone show, in seconds.
+    Local(Zone),
     Part {
         part: Part,
         per_day: i64,
@@ -137,9 +134,7 @@ impl Map {
             Self::Abs => return abs(column.values, wanted, out),
             Self::Sqrt => out.refill::<f64>().extend(column.fixed::<f64>().iter().map(|value| value.sqrt())),
             Self::Floor(step) => return conversion::floor_to(column.fixed(), *step, wanted, out.refill()),
-            Self::Local { zone, per_second } => {
-                return zone.shift(column.fixed(), *per_second, wanted, out.refill());
-            }
+            Self::Local(zone) => return zone.shift(column.fixed(), wanted, out.refill()),
             Self::Part { part, per_day } => parts(*part, *per_day, column.fixed(), out.refill()),
             Self::PartOfDay { part, per_day } => {
                 parts(*part, *per_day, column.fixed(), out.refill());

@@ -6,7 +6,6 @@ use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 use crate::calendar::{Civil, civil, days};
-use crate::reciprocal::Reciprocal;
 
 /// A time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,28 +61,17 @@ impl Zone {
         found.filter(|&utc| utc.checked_add(self.offset(utc)) == Some(local)).min()
     }
 
-    /// Adds the offset to each of `times`, so many of which make a second; fails beyond 64 bits.
-    pub(crate) fn shift(
-        self,
-        times: &[i64],
-        per_second: i64,
-        wanted: Option<&[u8]>,
-        out: &mut Vec<i64>,
-    ) -> bool {
+    /// Adds the offset to each of `seconds`; fails beyond 64 bits.
+    pub(crate) fn shift(self, seconds: &[i64], wanted: Option<&[u8]>, out: &mut Vec<i64>) -> bool {
         if let Self::Fixed(offset) = self {
-            let ahead = offset * per_second;
-            out.extend(times.iter().map(|time| time.wrapping_add(ahead)));
+            out.extend(seconds.iter().map(|time| time.wrapping_add(offset)));
         } else {
             let mut clock = Clock::new(self);
-            let seconds = Reciprocal::new(per_second).expect("a second has units");
-            out.extend(times.iter().map(|&time| {
-                time.wrapping_add(clock.offset(seconds.floor_divide(time)).wrapping_mul(per_second))
-            }));
+            out.extend(seconds.iter().map(|&time| time.wrapping_add(clock.offset(time))));
         }
         // Offsets are less than a day: a sum that has gone round is far away.
-        let day = 86_400 * per_second.unsigned_abs();
-        let gone_round = |(time, local): (&i64, &i64)| local.abs_diff(*time) > day;
-        let mut pairs = times.iter().zip(&*out);
+        let gone_round = |(time, local): (&i64, &i64)| local.abs_diff(*time) > 86_400;
+        let mut pairs = seconds.iter().zip(&*out);
         match wanted {
             None => pairs.any(gone_round),
             Some(mask) => pairs.zip(mask).any(|(pair, &wanted)| wanted != 0 && gone_round(pair)),
@@ -190,7 +178,7 @@ mod tests {
         // 2024-03-31 01:00 UTC and 2024-10-27 01:00 UTC.
         let (spring, autumn) = (1_711_846_800, 1_729_990_800);
         let mut out = Vec::new();
-        assert!(!berlin.shift(&[spring - 1, spring, autumn - 1, autumn, -1], 1, None, &mut out));
+        assert!(!berlin.shift(&[spring - 1, spring, autumn - 1, autumn, -1], None, &mut out));
         assert_eq!(out, [spring + 3_599, spring + 7_200, autumn + 7_199, autumn + 3_600, 3_599]);
         // 02:30 is skipped in spring and comes twice in autumn.
         assert_eq!(berlin.utc(spring + 3_600 + 1_800), None);
@@ -238,10 +226,9 @@ mod tests {
     #[test]
     fn the_ends_of_64_bits_are_refused_and_nothing_breaks() {
         let berlin = Zone::read("Europe/Berlin").unwrap();
-        assert!(berlin.shift(&[i64::MAX], 1, None, &mut Vec::new()));
-        assert!(!berlin.shift(&[i64::MAX], 1, Some(&[0]), &mut Vec::new()));
-        assert!(!berlin.shift(&[i64::MIN, 0], 1_000_000_000, None, &mut Vec::new()));
-        assert!(Zone::Fixed(-3_600).shift(&[i64::MIN], 1, None, &mut Vec::new()));
+        assert!(berlin.shift(&[i64::MAX], None, &mut Vec::new()));
+        assert!(!berlin.shift(&[i64::MAX], Some(&[0]), &mut Vec::new()));
+        assert!(Zone::Fixed(-3_600).shift(&[i64::MIN], None, &mut Vec::new()));
         assert_eq!(berlin.utc(i64::MIN), None);
     }
 }

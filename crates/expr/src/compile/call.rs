@@ -160,13 +160,16 @@ fn temporal(expr: &Expr, function: Function, input: Typed, every: Option<Typed>)
         return typed(input.node, from);
     }
     let to = if function == Function::Date { Date32 } else { DataType::Int64 };
-    let factor = per_day(&from).expect("times count parts of days");
+    let mut factor = per_day(&from).expect("times count parts of days");
     let mut chain = Chain { node: input.node, label: label(expr, &to), now: from.clone() };
     if physical(&from) != Physical::I64 {
         chain.node = Node::map(Map::Widen(Physical::I64), chain.node);
     }
-    if let Timestamp(unit, zone) = &from {
-        chain = chain.local(expr, *unit, zone.as_deref())?;
+    // Clocks differ by whole seconds, so that their milliseconds are the same everywhere.
+    if let Timestamp(unit, zone) = &from
+        && part != Part::Millisecond
+    {
+        (chain, factor) = chain.local(expr, *unit, zone.as_deref())?;
     }
     let node = match function {
         Function::Date => chain.days(factor).node,

@@ -99,13 +99,32 @@ impl Chain {
         self.divided(factor, Rounding::Truncate, now).checked(narrow)
     }
 
-    /// Times in the zone that they are read in.
-    pub(crate) fn local(self, expr: &Expr, unit: TimeUnit, zone: Option<&str>) -> Result<Self, PlanError> {
-        let Some(name) = zone else { return Ok(self) };
-        let zone = Zone::read(name)
-            .ok_or_else(|| PlanError::mismatch(expr, format!("there is no time zone \"{name}\"")))?;
-        let per_second = units_in(TimeUnit::Second, unit) as i64;
-        Ok(if zone == Zone::UTC { self } else { self.checked(Map::Local { zone, per_second }) })
+    /// Times as the clocks of their zone show them, with how many of their units make a day.
+    ///
+    /// Where the zone is not UTC these are whole seconds: the last hours of nanoseconds may be beyond 64 bits there.
+    pub(crate) fn local(
+        self,
+        expr: &Expr,
+        unit: TimeUnit,
+        zone: Option<&str>,
+    ) -> Result<(Self, i64), PlanError> {
+        let per_second = units_in(TimeUnit::Second, unit);
+        let zone = match zone {
+            None => Zone::UTC,
+            Some(name) => Zone::read(name)
+                .ok_or_else(|| PlanError::mismatch(expr, format!("there is no time zone \"{name}\"")))?,
+        };
+        if zone == Zone::UTC {
+            return Ok((self, 86_400 * per_second as i64));
+        }
+        let seconds = match &self.now {
+            DataType::Timestamp(_, name) if unit != TimeUnit::Second => {
+                let now = DataType::Timestamp(TimeUnit::Second, name.clone());
+                self.divided(per_second, Rounding::Floor, now)
+            }
+            _ => self,
+        };
+        Ok((seconds.checked(Map::Local(zone)), 86_400))
     }
 
     /// The days of times, as `date32`.
@@ -202,13 +221,13 @@ impl Chain {
                 self.units(*own, *unit, Rounding::Floor)
             }
             (Timestamp(unit, zone), Date32) => {
-                let factor = per_day(from).expect("times count parts of days");
-                self.local(expr, *unit, zone.as_deref())?.days(factor)
+                let (local, per_day) = self.local(expr, *unit, zone.as_deref())?;
+                local.days(per_day)
             }
             (Timestamp(unit, zone), Date64) => {
-                let factor = per_day(from).expect("times count parts of days").into();
-                self.local(expr, *unit, zone.as_deref())?
-                    .divided(factor, Rounding::Floor, DataType::Int64)
+                let (local, per_day) = self.local(expr, *unit, zone.as_deref())?;
+                local
+                    .divided(per_day.into(), Rounding::Floor, DataType::Int64)
                     .checked(Map::Multiply { factor: 86_400_000, limit: None })
             }
             (Date32 | Date64, Timestamp(_, Some(_))) => {
