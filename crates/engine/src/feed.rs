@@ -96,7 +96,7 @@ impl Reading {
 #[derive(Default)]
 struct Gate {
     is_cut: bool,
-    /// Whether one waits that was given out before the cut.
+    /// Whether one is on its way that was given out, or promised, before the cut.
     is_held: bool,
 }
 
@@ -276,12 +276,20 @@ impl Feed {
         FeedHandle(Arc::clone(&self.shared))
     }
 
-    /// Notes that a batch was given out that is to be pushed next, also if the input is cut off meanwhile. False if that
-    /// has been: the batch comes too late.
+    /// Notes that the next batch is about to be given out, or was: it is to be pushed even if the input is cut off
+    /// meanwhile. False if that has been, unless it was noted before: the batch comes too late.
     pub fn hold(&self) -> bool {
         let mut gate = locked(&self.shared.gate);
-        gate.is_held = !gate.is_cut;
+        gate.is_held |= !gate.is_cut;
         gate.is_held
+    }
+
+    /// Takes the note back, if no batch has followed it: the source may end.
+    pub fn release(&self) {
+        let was_held = std::mem::take(&mut locked(&self.shared.gate).is_held);
+        if was_held {
+            self.shared.ring();
+        }
     }
 
     /// Hands a batch over, waiting for room as long as `timeout`.

@@ -105,6 +105,11 @@ fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<D
     if !await_item(&items, SLICE, || Ok(feed.is_ended()))? {
         return Ok(None);
     }
+    // One that is ready is there at once: it is promised before it is taken, or stays where it is. Of others it is not
+    // known how long they take, and a drain must not wait for them.
+    if items.hasattr("ready")? && !feed.hold() {
+        return Ok(None);
+    }
     foreign::next(&items).transpose()?.map(|item| open_item(&item)).transpose()
 }
 
@@ -115,6 +120,7 @@ fn give_each(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), Outsid
         if py.detach(|| give_data(feed, data))? == Fed::Ended {
             break;
         }
+        feed.release(); // a stream without batches was promised for nothing
     }
     Ok(())
 }
