@@ -302,7 +302,8 @@ class Engine(Frozen):
                 refuses that, and the source does not see it. "fail" (the default) ends the source, and
                 with it the queries that read it. "skip" leaves it out, and counts its rows as
                 `rows_rejected` of the source; the watermark does not move for them. A function does the same,
-                and is called with each `Batch` of such rows: see `Stream.run`.
+                and is called with each `Batch` of such rows: see `Stream.run`. If it raises, the source
+                fails; a query that had read the end of the source before that stays finished.
             max_ahead: How far ahead of the watermark a time may be: see `penstock.stream`.
 
         Returns:

@@ -104,13 +104,13 @@ def fail_once(rng: random.Random, watch: Watch, held: list[weakref.ref[Held]], p
             query = engine.submit(plan, source=given, sink=sink, on_error=on_error)
             if rng.random() < 0.5:
                 made.reach.append(rng.choice([query, engine]))
-            hear(query, place, way)
+            hear(query, place, way, given if isinstance(given, ps.SharedSource) else None)
         except (PoisonError, ps.SourceEndedError):
             pass
         watch.forget()
 
 
-def hear(query: ps.Query, place: str, way: str) -> None:
+def hear(query: ps.Query, place: str, way: str, shared: ps.SharedSource | None) -> None:
     """Comes to hear of the failure, in one of the ways there are."""
     if way == "result" and place != "sink":
         query.result()
@@ -123,6 +123,14 @@ def hear(query: ps.Query, place: str, way: str) -> None:
     else:
         take_rest(query, place, quietly=True)
         if way == "error" and not isinstance(query.error, PoisonError | ps.SourceEndedError):
+            if place == "shared letters" and query.status == "finished":
+                # It had read everything before the function was called: the source alone fails.
+                assert shared is not None
+                while shared.status == "running":
+                    time.sleep(0.001)
+                if isinstance(shared.error, PoisonError):
+                    return
+                raise Finding(f"the error of a source whose function failed is {shared.error!r}")
             raise Finding(f"the error of a failed query is {query.error!r}")
 
 
