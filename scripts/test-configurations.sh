@@ -26,7 +26,7 @@ CONFIGURATIONS=(
 # What says nothing about the engine's answers, or only about single expressions, whose property tests stay; and what
 # chooses its configurations itself: engines, which have a cover of all options of their own, workloads, functions.
 LEFT_OUT=(
-    house soak spark test_memory.py test_options.py test_map_batches.py
+    house soak spark test_memory.py test_options.py test_fairness.py test_map_batches.py
     test_docstrings.py test_examples.py test_readme.py test_plan_json.py test_plans.py test_interrupt.py
     test_hostile_arrow.py
     test_cast.py test_expression_functions.py test_expression_rules.py test_temporal.py test_when.py
