@@ -48,6 +48,28 @@ def test_draining_gives_a_chained_query_all_results_of_the_one_before(kind: str,
     assert values(third) == list(range(BATCHES))
 
 
+@pytest.mark.parametrize("kind", ["query", "results", "shared"])
+def test_a_reader_that_is_drained_leaves_what_it_has_not_taken(kind: str) -> None:
+    """Each result is taken by the reader or can be read from the query before, whenever the drain comes."""
+    for _ in range(40):
+        feed = ps.PushSource(capacity=BATCHES)
+        with ps.Engine(workers=2) as engine:
+            first = engine.submit(TIMED, source=feed)
+            source: Any = first.results() if kind == "results" else first
+            shared = engine.source(TIMED, first) if kind == "shared" else None
+            second = engine.submit(TIMED, source=source if shared is None else shared, sink="discard")
+            push_all(feed)
+            second.stop(drain=True)
+            if shared is not None:
+                shared.close()
+                while shared.status == "running":
+                    pass
+            feed.close()
+            left = sum(batch.num_rows for batch in first.results())
+            taken = (second if shared is None else shared).metrics()["rows_in"]
+            assert taken + left == BATCHES
+
+
 def test_draining_ends_the_other_inputs_of_a_chained_query_where_they_stand() -> None:
     feeds = [ps.PushSource(capacity=BATCHES) for _ in range(3)]
     with ps.Engine(workers=2, on_exit="drain") as engine:

@@ -23,7 +23,7 @@ LETTERS_SECONDS = 5.0
 
 
 def gives_misfits(case: Case, outputs: tuple[int, ...]) -> bool:
-    """Whether an iterator that fails later may fail its query before, with a batch that a push would refuse."""
+    """Whether an iterator that fails later may fail its query before, by a batch that a push refuses."""
     read = case.graph.sources(outputs)
     return case.end == "source fails" and case.on_error == "fail" and any(case.feeds[n].misfits for n in read)
 

@@ -5,7 +5,7 @@
 //! F2. Whoever pushes publishes the batch first and then looks for the bell, under the lock under which the bell is
 //!     hung up: a batch that finds no bell is found by the task, which is woken once it is installed.
 //! F3. Whether the feed is cut off is settled under the lock under which a batch goes in: once `cut` has returned, none
-//!     does, except for one that its producer had given out before and that waits for room: [`Feed::hold`]. The task looks
+//!     does, except for one that its producer had given out, or promised, before: [`Feed::hold`]. The task looks
 //!     at both before it looks for a batch, so it ends behind the last one.
 //! F4. The function that says how far event time has come is called once for each batch, in order, when there is room
 //!     for it, without any lock, and never while it stands in a push of its own. A query that does not start leaves its

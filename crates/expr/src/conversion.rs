@@ -293,7 +293,10 @@ mod tests {
         let most = 10_i128.pow(38);
         let beyond_128_bits = 170_141_183_460_469_231_731_687_303_715_884_105_728_u128;
         assert_eq!(float_to_decimal(2.0_f64.powi(127), -1, most), Some((beyond_128_bits / 10 + 1) as i128));
-        assert_eq!(float_to_decimal(-9.9e40, -3, most), Some(-99_000_000_000_000_005_062_655_574_772_205_899_219));
+        assert_eq!(
+            float_to_decimal(-9.9e40, -3, most),
+            Some(-99_000_000_000_000_005_062_655_574_772_205_899_219)
+        );
         assert_eq!(float_to_decimal(1e10, 0, ten), None);
         assert_eq!(float_to_decimal(1e300, 2, ten), None);
         assert_eq!(float_to_decimal(f64::NAN, 2, ten), None);
