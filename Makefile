@@ -52,17 +52,17 @@ bench: tools environment ## run the benchmarks
 
 ##@ Check
 .PHONY: check
-check: tools-lint environment format-check install-quick ## what to run after every save: lints, and all tests but the slow ones
+check: tools-lint ## what to run after every save: lints, and all tests but the slow ones
 	@$(PHASE) "Suites" scripts/test-suites.sh check
 	@printf '\nChecked. `make test` runs everything.\n'
 
 .PHONY: test
-test: tools-all environment format-check install ## run every check and every test: what CI runs
+test: tools-all ## run every check and every test: what CI runs
 	@$(PHASE) "Suites" scripts/test-suites.sh test
 	@printf '\nAll checks and tests passed.\n'
 
 .PHONY: soak
-soak: tools-all environment format-check install ## run everything at full size: about an hour, every night
+soak: tools-all ## run everything at full size: about an hour, every night
 	@$(PHASE) "Suites at full size" scripts/test-suites.sh soak
 	@printf '\nAll checks and tests passed, at full size.\n'
 

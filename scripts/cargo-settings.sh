@@ -53,9 +53,12 @@ if [ -z "${CARGO_TARGET_DIR:-}" ]; then
     export CARGO_TARGET_DIR
 fi
 
-# The interpreter below .venv has another path in every clone, which would compile pyo3 anew each time; the one
-# that .venv was made from does not.
-if [ -x .venv/bin/python ]; then
-    PYO3_PYTHON="$(.venv/bin/python -c 'import sys; print(sys._base_executable)')"
-    export PYO3_PYTHON
-fi
+# The interpreter below .venv has another path in every clone, which would compile pyo3 anew each time; the one that
+# .venv is made from does not, and is there before .venv is.
+for python in .venv/bin/python "${PENSTOCK_PYTHON:-python3}"; do
+    if command -v "$python" > /dev/null 2>&1; then
+        PYO3_PYTHON="$("$python" -c 'import os, sys; print(os.path.realpath(sys._base_executable))')"
+        export PYO3_PYTHON
+        break
+    fi
+done

@@ -4,8 +4,8 @@
 #
 # SETTINGS are the variables of one configuration, in one word: "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=3". Without
 # any it is the list below, in which every two values of two options meet. PENSTOCK_WHOLE_SUITE=1 runs all tests of
-# behaviour, not only the properties. `--jobs FOLDER` prints what side-by-side.sh takes for it, separated by zeros, and
-# runs nothing; the jobs leave the time of each test in that folder.
+# behaviour, not only the properties. `--jobs FOLDER` prints what side_by_side.py takes for it, separated by zeros, and
+# runs nothing; the jobs leave the time of each test in that folder. `--needs TITLE`: they wait for the job of that title.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -48,9 +48,13 @@ with_properties() {
 CHOSEN="-m hypothesis $(with_properties)"
 [ "${PENSTOCK_WHOLE_SUITE:-}" != 1 ] || CHOSEN=tests
 
-folder=
+folder= needs=
 if [ "${1:-}" = --jobs ]; then
     folder="$2"
+    shift 2
+fi
+if [ "${1:-}" = --needs ]; then
+    needs=" < $2"
     shift 2
 fi
 given=()
@@ -73,12 +77,12 @@ fi
 jobs=()
 for settings in "${given[@]}"; do
     # The cache of pytest is one folder, which several at a time would fight over.
-    jobs+=("$settings" "$CLEAN $settings .venv/bin/python -m pytest -q -p no:cacheprovider $CHOSEN \
+    jobs+=("$settings$needs" "$CLEAN $settings .venv/bin/python -m pytest -q -p no:cacheprovider $CHOSEN \
 ${folder:+--junitxml=$folder/configuration-$((${#jobs[@]} / 2 + 1)).xml} \
 ${LEFT_OUT[*]/#/--ignore=tests/} $LEFT_OUT_GLOBS ${*@Q}")
 done
 if [ -n "$folder" ]; then
     printf '%s\0' "${jobs[@]}"
 else
-    exec scripts/side-by-side.sh "${jobs[@]}"
+    exec "${PENSTOCK_PYTHON:-python3}" scripts/side_by_side.py "${jobs[@]}"
 fi

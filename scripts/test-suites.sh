@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test-suites.sh TIER [--list]: runs the suites of a tier two at a time, the longest first. Python sees the package that is
-# installed in .venv. The log ends with the ten slowest tests. `--list` prints the commands and runs nothing.
+# test-suites.sh TIER [--list]: makes .venv, builds and installs the package there, and runs the suites of a tier, two
+# commands at a time. What does not need the package begins beside it; the longest of the others come first. The log
+# ends with the ten slowest tests. `--list` prints the commands and runs nothing.
 #
 #   check   after every save: lints, the crates, Python without what is marked slow
 #   test    what CI runs: everything, at the sizes of CI
@@ -37,48 +38,53 @@ MODELS="crates/queue Cargo.toml Cargo.lock scripts/loom.sh scripts/loom-weakened
 CLEAN_WHEEL="PENSTOCK_WHEEL=\$(ls dist/penstock-*.whl) $(pytest wheel) tests/house/test_wheel.py"
 STUBS=".venv/bin/python -m mypy.stubtest penstock._penstock"
 TYPES=".venv/bin/python -m mypy"
+PACKAGE="make --no-print-directory environment format-check"
 
 case "$tier" in
     check)
         suites=(
+            "Package" "$PACKAGE install-quick"
             "Crates" "$LINT_RUST && $TEST_RUST"
-            "Python tests" "$(pytest python) $PYTHON_TESTS -m 'not slow'"
-            "Types" "$TYPES"
+            "Python tests < Package" "$(pytest python) $PYTHON_TESTS -m 'not slow'"
+            "Types < Package" "$TYPES"
         )
         ;;
     test)
-        mapfile -d '' -t configurations < <(scripts/test-configurations.sh --jobs "$TIMINGS")
+        mapfile -d '' -t configurations < <(scripts/test-configurations.sh --jobs "$TIMINGS" --needs Package)
         suites=(
-            "Spark tests" "$(pytest spark) tests/spark"
+            "Package" "$PACKAGE install"
             "Crates" "$LINT_RUST && $TEST_RUST"
-            "Python tests" "$(pytest python) $PYTHON_TESTS"
+            "Spark tests < Package" "$(pytest spark) tests/spark"
+            "Python tests < Package" "$(pytest python) $PYTHON_TESTS"
             "Models" "scripts/passed-before.sh loom $MODELS -- scripts/loom.sh --quiet"
             "Models, weakened" "scripts/passed-before.sh weakened $MODELS -- scripts/loom-weakened.sh"
             "Workers in random schedules" "scripts/shuttle.sh"
-            "Campaign" "$(pytest soak) tests/soak"
+            "Campaign < Package" "$(pytest soak) tests/soak"
             "${configurations[@]}"
-            "Types" "$TYPES"
-            "Stubs against the binary" "$STUBS"
-            "Wheel in a clean environment" "$CLEAN_WHEEL"
+            "Types < Package" "$TYPES"
+            "Stubs against the binary < Package" "$STUBS"
+            "Wheel in a clean environment < Package" "$CLEAN_WHEEL"
         )
         ;;
     soak)
         # Every run draws other examples and schedules; a failure prints what it takes to draw them again.
         export PENSTOCK_WHOLE_SUITE=1
-        mapfile -d '' -t configurations < <(scripts/test-configurations.sh --jobs "$TIMINGS")
+        mapfile -d '' -t configurations < <(scripts/test-configurations.sh --jobs "$TIMINGS" --needs Package)
         suites=(
-            "Python tests" "PENSTOCK_HYPOTHESIS=soak $(pytest python) $PYTHON_TESTS"
-            "All workloads against Spark" ".venv/bin/python -m penstock.cli data check"
-            "Spark tests" "PENSTOCK_HYPOTHESIS=soak $(pytest spark) tests/spark"
+            "Package" "$PACKAGE install"
             "Crates" "PROPTEST_CASES=2000 && export PROPTEST_CASES && $LINT_RUST && $TEST_RUST"
-            "Campaign" ".venv/bin/python tests/soak --seconds 600"
+            "Python tests < Package" "PENSTOCK_HYPOTHESIS=soak $(pytest python) $PYTHON_TESTS"
+            "All workloads against Spark < Package" ".venv/bin/python -m penstock.cli data check"
+            "Spark tests < Package" "PENSTOCK_HYPOTHESIS=soak $(pytest spark) tests/spark"
+            "Campaign < Package" ".venv/bin/python tests/soak --seconds 600"
             "Sanitizers" "scripts/sanitize.sh"
             "Models" "scripts/loom.sh --quiet"
             "Models, weakened" "scripts/loom-weakened.sh"
             "Workers in random schedules" "PENSTOCK_SHUTTLE_SCHEDULES=100000 scripts/shuttle.sh"
             "${configurations[@]}"
-            "Stubs against the binary" "$STUBS"
-            "Wheel in a clean environment" "$CLEAN_WHEEL"
+            "Types < Package" "$TYPES"
+            "Stubs against the binary < Package" "$STUBS"
+            "Wheel in a clean environment < Package" "$CLEAN_WHEEL"
         )
         ;;
     *)
@@ -97,6 +103,6 @@ export CARGO_PROFILE_DEV_DEBUG=false
 rm -rf "$TIMINGS"
 mkdir -p "$TIMINGS"
 status=0
-scripts/side-by-side.sh "${suites[@]}" || status=$?
-.venv/bin/python scripts/slowest.py "$TIMINGS"
+"${PENSTOCK_PYTHON:-python3}" scripts/side_by_side.py "${suites[@]}" || status=$?
+"${PENSTOCK_PYTHON:-python3}" scripts/slowest.py "$TIMINGS"
 exit "$status"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -152,6 +154,53 @@ def test_a_query_that_ends_cancels_and_closes_it(way: str) -> None:
     assert done.wait(LONG)
     assert closed == ["cancelled", "closed"]
     engine.stop()
+
+
+async def beating(started: threading.Event, done: threading.Event) -> AsyncIterator[pa.Table]:
+    try:
+        while True:
+            yield table(1)
+            started.set()
+            await asyncio.sleep(0.001)
+    finally:
+        done.set()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_it_is_cancelled_when_the_collector_takes_the_engine(shared: bool) -> None:
+    def leave(source: AsyncIterator[pa.Table]) -> None:
+        engine = ps.Engine(workers=1)
+        data: Any = engine.source(STREAM, source) if shared else source
+        query = engine.submit(STREAM, source=data, sink="discard")
+        ring: list[Any] = [engine, data if shared else None, query]
+        ring.append(ring)
+
+    for _ in range(20):
+        started, done = threading.Event(), threading.Event()
+        leave(beating(started, done))
+        assert started.wait(LONG)
+        gc.collect()
+        assert done.wait(LONG)
+
+
+def test_one_that_goes_on_when_it_is_cancelled_ends_at_its_next_item() -> None:
+    started, done = threading.Event(), threading.Event()
+
+    async def stubborn() -> AsyncIterator[pa.Table]:
+        try:
+            yield table(1)
+            started.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            yield table(2)
+        finally:
+            done.set()
+
+    with ps.Engine(workers=1) as engine:
+        query = engine.submit(STREAM, source=stubborn(), sink="discard")
+        assert started.wait(LONG)
+        query.stop()
+        assert done.wait(LONG)
 
 
 def test_a_query_that_fails_closes_it() -> None:

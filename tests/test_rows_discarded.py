@@ -96,6 +96,16 @@ def test_a_row_is_told_of_once_wherever_it_is_when_the_block_is_left() -> None:
             assert f"discarded {100 * (attempt + 1):,} rows" in said[0]
 
 
+@pytest.mark.parametrize("mode", ["state", "threads"])
+def test_what_lanes_hand_over_is_no_row(mode: Any) -> None:
+    """Each lane hands a state over at a watermark, empty or not, and it may be on its way when the block is left."""
+    plan = TIMED.window(ps.tumbling(100), by="k").agg(n=ps.count())
+    for _ in range(100):
+        said = leave(plan, [rows(*range(10))], parallelism=3, mode=mode)
+        assert len(said) == 1
+        assert "discarded 10 rows (10 in open windows) of" in said[0]
+
+
 def open_rows(times: list[int], size: int) -> tuple[int, int]:
     """How many of these rows are in windows that have closed behind the last of them, and in open ones."""
     ends: list[int] = []

@@ -113,12 +113,24 @@ class Pump:
             ...     yield 1
             >>> Pump(numbers()).close()
         """
+        self.cancel()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_PATIENCE_SECONDS)
+
+    def cancel(self) -> None:
+        """Cancels the task, which closes the iterable, and waits for nothing.
+
+        Example:
+            >>> from penstock.asynchronous import Pump
+            >>> async def numbers():
+            ...     yield 1
+            >>> Pump(numbers()).cancel()
+        """
         with self._changed:
             if self._task is not None and self._loop is not None and not self._is_closing:
                 self._loop.call_soon_threadsafe(self._task.cancel)
-            self._is_closing, thread = True, self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_PATIENCE_SECONDS)
+            self._is_closing = True
 
     def _start(self) -> None:
         context = contextvars.copy_context()
@@ -157,6 +169,8 @@ class Pump:
             async for item in items:
                 wanted.clear()
                 with self._changed:
+                    if self._is_closing:  # the iterable has caught what cancelled it
+                        return
                     self._items.append(item)
                     self._changed.notify_all()
                 await wanted.wait()

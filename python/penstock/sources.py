@@ -151,7 +151,7 @@ class AwaitedItems(Items):
     """The items of an iterable that can be waited for, and told that nobody reads on.
 
     Args:
-        pump: What gives the items out: `ready`, `take` and `close`, as `Pump` has them.
+        pump: What gives the items out: `ready`, `take`, `cancel` and `close`, as `Pump` has them.
         source: The iterable, if it can be read only once.
         argument: How the user knows it, for the error message.
 
@@ -230,6 +230,12 @@ class AwaitedItems(Items):
         """
         self._pump.close()
         super().close()
+
+    def __del__(self) -> None:
+        # The collector has taken the query and its engine: nobody reads on, and nobody is left to say so.
+        pump = getattr(self, "_pump", None)
+        if pump is not None:
+            pump.cancel()
 
 
 class Opening:

@@ -134,16 +134,35 @@ def test_a_phase_passes_on_the_exit_code(tmp_path: Path) -> None:
     assert "Two: FAILED" in bad.stderr
 
 
+SIDE_BY_SIDE = ("python3", "scripts/side_by_side.py")
+
+
 def test_what_runs_side_by_side_fails_if_one_of_them_does() -> None:
-    script = "scripts/side-by-side.sh"
     good, bad = ("Good 'one'", "echo first; echo 'last line'"), ("Bad", "echo first; echo 'last one'; exit 3")
-    done = run("bash", script, *good, *bad, *good)
-    assert done.returncode != 0
-    assert len(re.findall(r"^-- Good 'one': \d+ s\nlast line$", done.stdout, re.MULTILINE)) == 2
-    assert re.search(r"^first\nlast one\n-- Bad: FAILED after \d+ s$", done.stdout, re.MULTILINE)
-    assert run("bash", script, *good).returncode == 0
-    for arguments in [(), ("Title",), (*good, "Title")]:
-        assert run("bash", script, *arguments).returncode == 2
+    done = run(*SIDE_BY_SIDE, *good, *bad, *good)
+    assert done.returncode == 1
+    took = r"\d+ s, \d+ s of a core$"
+    assert len(re.findall(rf"^-- Good 'one': {took}\nlast line$", done.stdout, re.MULTILINE)) == 2
+    assert re.search(rf"^first\nlast one\n-- Bad: FAILED after {took}", done.stdout, re.MULTILINE)
+    assert run(*SIDE_BY_SIDE, *good).returncode == 0
+    for arguments in [(), ("Title",), (*good, "Title"), ("One < Other", "true"), ("One < One", "true")]:
+        assert run(*SIDE_BY_SIDE, *arguments).returncode == 1
+
+
+def test_a_command_waits_for_what_it_needs_and_is_not_run_without(tmp_path: Path) -> None:
+    made, beside = tmp_path / "made", tmp_path / "beside"
+    waits = f"while [ ! -e '{beside}' ]; do sleep 0.01; done; touch '{made}'"
+    done = run(
+        *SIDE_BY_SIDE, "First", waits, "Second < First", f"test -e '{made}'", "Third", f"touch '{beside}'"
+    )
+    assert done.returncode == 0, done.stdout
+    assert [line.split(":")[0] for line in done.stdout.splitlines() if line.startswith("--")] == [
+        "-- Third", "-- First", "-- Second",
+    ]  # fmt: skip
+    done = run(*SIDE_BY_SIDE, "First", "false", "Second < First", "true", "Third < Second", "true")
+    assert done.returncode == 1
+    assert "-- Second: FAILED, it was not run without: First" in done.stdout
+    assert "-- Third: FAILED, it was not run without: Second" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from soak.watch import Watch
 
 PLACES = (
     "sink", "sink", "map", "map", "letters", "letters", "source", "watermark", "endless", "async",
-    "letters of a source", "query", "shared query", "mapped",
+    "shared async", "letters of a source", "query", "shared query", "mapped",
 )  # fmt: skip
 REFERS = ("engine", "engine", "query", "plan", "none")
 
@@ -32,7 +32,7 @@ def dropped_engine(rng: random.Random, watch: Watch) -> None:
     gc.collect()
     before = leftovers.threads()
     place, refers = rng.choice(PLACES), rng.choice(REFERS)
-    if place == "async":
+    if place in ("async", "shared async"):
         refers = "none"  # its event loop is a thread at work, which the collector does not look into
     drop(rng, held, place, refers)
     try:
@@ -95,6 +95,8 @@ def drop(rng: random.Random, held: list[weakref.ref[Held]], place: str, refers: 
         data = owner.source()
     elif place == "async":
         data = owner.awaited()
+    elif place == "shared async":
+        data = engine.source(STREAM, owner.awaited())
     elif place == "mapped":
         data = map(owner.table, [3] * 1_000_000)
     elif place == "letters of a source":
@@ -113,5 +115,8 @@ def drop(rng: random.Random, held: list[weakref.ref[Held]], place: str, refers: 
     owner.reach.append({"engine": engine, "query": query, "plan": (engine, plan), "none": None}[refers])
     if rng.random() < 0.7:
         owner.reach.append(feed)  # which keeps the input open: the query does not end by itself
+    if rng.random() < 0.5:  # gone only once the collector has looked
+        ring: list[Any] = [engine, query, data if isinstance(data, ps.SharedSource) else None]
+        ring.append(ring)
     if place not in ("query", "shared query"):
         owner.called.wait(rng.choice([0.0, 1.0]))

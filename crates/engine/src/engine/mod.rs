@@ -39,7 +39,7 @@ use crate::feed::{FeedEnd, OutsideError};
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode, Strategy};
 use crate::pipeline::{
-    Assembled, Assembler, Deliver, Destination, Doorbell, Installed, Intake, OnError, Origin, Spreading, Ways,
+    Assembled, Assembler, Deliver, Destination, Doorbell, Intake, OnError, Origin, Spreading, Ways,
 };
 use crate::plan::{Function, Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::state::{Inflow, Kept, Parts, State, TaskFace};
@@ -390,15 +390,7 @@ impl Engine {
             }
         });
         let state = State::new(parts, when_ended);
-        let face = |task: &Installed| TaskFace {
-            name: task.name.clone(),
-            bell: Arc::clone(&task.bell),
-            readers: task.readers.clone(),
-            is_source: task.is_source,
-            output: task.body.output(),
-            part: task.part.clone(),
-        };
-        state.install(assembled.tasks.iter().map(face).collect());
+        state.install(assembled.tasks.iter().map(TaskFace::of).collect());
         // Before its tasks: one that ends at once finds itself in the roster.
         core.roster.add(&state);
         let mut failed = None;

@@ -43,6 +43,7 @@ mod token;
 mod waiting;
 
 pub(crate) use assemble::{Assembled, Assembler, Destination, Installed, Origin, Ways};
+pub(crate) use parallel::Load;
 pub use rejects::{LETTER_COLUMNS, OnError};
 pub(crate) use segment::Table;
 pub(crate) use shared::SharedStream;
@@ -52,6 +53,8 @@ pub(crate) use spreading::{ShareGauge, Spreading, strategies};
 pub(crate) use step::Step;
 pub(crate) use task::Task;
 pub(crate) use token::Interpreter;
+
+use std::sync::Arc;
 
 use penstock_operators::Held;
 
@@ -169,6 +172,19 @@ impl Body {
                 held: Held { rows: sink.held_rows(), sessions: 0 },
             },
         }
+    }
+
+    /// Returns the gauge of what it has handed to whoever merges.
+    pub(crate) fn load(&self) -> Option<Arc<Load>> {
+        match self {
+            Self::Lane(lane) => Some(Arc::clone(lane.load())),
+            _ => None,
+        }
+    }
+
+    /// Whether it merges what lanes hand to it: what waits for it is state, and counts as that of the lanes.
+    pub(crate) fn merges(&self) -> bool {
+        matches!(self, Self::Task(task) if task.merges())
     }
 
     /// The output whose results leave by it, if they do.

@@ -507,6 +507,11 @@ impl Task {
         self.keyed.as_ref().map_or_else(Held::default, |keyed| keyed.held())
     }
 
+    /// Whether lanes hand their state to it.
+    pub(crate) fn merges(&self) -> bool {
+        self.inputs.iter().any(|(input, _)| matches!(input, Input::Parts(_)))
+    }
+
     /// Whether it waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.outlet.is_blocked()

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_memory::Coordinator;
+use penstock_operators::Held;
 use penstock_scheduler::profile::Counter;
 
 use super::QueryMetrics;
@@ -25,7 +26,7 @@ use crate::error::RunError;
 use crate::feed::{FeedEnd, FeedHandle};
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output, Part};
-use crate::pipeline::ShareGauge;
+use crate::pipeline::{Installed, Load, ShareGauge};
 use crate::results::Results;
 
 /// What a query is doing.
@@ -133,6 +134,36 @@ pub(crate) struct TaskFace {
     pub(crate) output: Option<usize>,
     /// Which of the parts of an operator it is, and which part of the rows it takes.
     pub(crate) part: Option<(usize, Arc<ShareGauge>)>,
+    /// The state that it has handed to whoever merges, if it is a lane.
+    pub(crate) load: Option<Arc<Load>>,
+    /// Whether it merges the state of lanes.
+    pub(crate) merges: bool,
+}
+
+impl TaskFace {
+    /// Returns what others see of the task.
+    pub(crate) fn of(task: &Installed) -> Self {
+        Self {
+            name: task.name.clone(),
+            bell: Arc::clone(&task.bell),
+            readers: task.readers.clone(),
+            is_source: task.is_source,
+            output: task.body.output(),
+            part: task.part.clone(),
+            load: task.body.load(),
+            merges: task.body.merges(),
+        }
+    }
+
+    /// Returns what is lost if it is dropped now. What waits for whoever merges counts where it comes from (G3).
+    fn waiting(&self) -> Waiting {
+        let row = &self.bell.row;
+        let on_its_way = self.load.as_ref().map_or_else(Held::default, |load| load.held());
+        let held = Held { rows: row.did.held_rows.get(), sessions: row.did.held_sessions.get() } + on_its_way;
+        let pending = if self.merges { 0 } else { row.work().rows };
+        let in_windows = if self.output.is_some() { 0 } else { held.rows };
+        Waiting { rows: pending + held.rows, in_windows, sessions: held.sessions }
+    }
 }
 
 /// The shared part of a query.
@@ -268,12 +299,10 @@ impl State {
     /// What is lost if it is stopped now, but for results that wait to be read. Exact while none of its tasks runs.
     pub(crate) fn waiting(&self) -> Waiting {
         let mut waiting = Waiting::default();
-        for face in self.faces() {
-            let (row, is_sink) = (&face.bell.row, face.output.is_some());
-            let held = row.did.held_rows.get();
-            waiting.rows += row.work().rows + held;
-            waiting.in_windows += if is_sink { 0 } else { held };
-            waiting.sessions += row.did.held_sessions.get();
+        for lost in self.faces().iter().map(TaskFace::waiting) {
+            waiting.rows += lost.rows;
+            waiting.in_windows += lost.in_windows;
+            waiting.sessions += lost.sessions;
         }
         let collected = self.outputs.iter().filter_map(|output| output.collected.as_ref());
         let rows = |batches: &Arc<Mutex<Vec<RecordBatch>>>| -> usize {

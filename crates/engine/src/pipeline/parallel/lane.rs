@@ -56,6 +56,13 @@ impl Part {
             Self::Signal(_) => None,
         }
     }
+
+    fn charged(&self) -> Option<&Charged> {
+        match self {
+            Self::State { charged, .. } | Self::End { charged, .. } => Some(charged),
+            Self::Signal(_) => None,
+        }
+    }
 }
 
 impl Carried for Part {
@@ -144,13 +151,13 @@ impl Lane {
             Item::Watermark { watermark, arrived_ns } => {
                 self.arrived_ns = arrived_ns;
                 let state = self.parts.operator.split_off(watermark);
-                let charged = self.split_charge(state.bytes())?;
+                let charged = self.split_charge(state.bytes(), state.held())?;
                 self.due.push_back(Part::State { state, watermark, arrived_ns, charged });
             }
             Item::Signal(signal) => self.due.push_back(Part::Signal(signal)),
             Item::End => {
                 let rest = self.parts.operator.extract(penstock_types::KeyGroups::ALL);
-                let charged = self.split_charge(rest.bytes())?;
+                let charged = self.split_charge(rest.bytes(), rest.held())?;
                 self.due.push_back(Part::End { state: rest, arrived_ns: self.arrived_ns, charged });
                 self.ended = true;
             }
@@ -223,12 +230,12 @@ impl Lane {
         RunError::MemoryLimit { operator: self.parts.name.to_owned(), bytes, limit }
     }
 
-    /// The charge of a part of so many bytes that was split off; the rest stays with the lane.
-    fn split_charge(&mut self, bytes: usize) -> Result<Charged, RunError> {
+    /// Charges a part of so many bytes that was split off; the rest stays with the lane.
+    fn split_charge(&mut self, bytes: usize, held: Held) -> Result<Charged, RunError> {
         let mut account = self.parts.state.split(bytes);
         self.charge()?;
         account.set(bytes).map_err(|limit| self.exceeded(bytes, limit))?;
-        Ok(Charged::new(account))
+        Ok(Charged::new(account, held))
     }
 
     /// Hands out what is due. Whether all of it has left.
@@ -264,10 +271,15 @@ impl Lane {
         (self.rows, self.rows_out)
     }
 
-    /// What it has taken in and not handed out.
+    /// Returns what it has taken in and not handed out.
     pub(crate) fn held(&self) -> Held {
-        let due = self.due.iter().filter_map(Part::state);
-        due.fold(self.parts.operator.held(), |sum, state| sum + state.held())
+        let due = self.due.iter().filter_map(Part::charged);
+        due.fold(self.parts.operator.held(), |sum, charged| sum + charged.unsent())
+    }
+
+    /// Returns the gauge of what it has handed out and nobody has merged.
+    pub(crate) fn load(&self) -> &Arc<Load> {
+        &self.parts.load
     }
 
     /// Whether it waits for room.
@@ -330,7 +342,7 @@ mod tests {
             self.bytes
         }
         fn held(&self) -> Held {
-            Held::default()
+            Held { rows: self.bytes as u64 / 100, sessions: 0 }
         }
         fn snapshot(&self) -> Snapshot {
             Snapshot { tables: Vec::new() }
@@ -408,6 +420,27 @@ mod tests {
         assert_eq!(charged(), 600);
         drop(merged);
         assert_eq!(charged(), 0);
+    }
+
+    /// G3: rows are held by the lane, then on their way, then by whoever merges.
+    #[test]
+    fn rows_on_their_way_count_once() {
+        let memory = coordinator(1 << 20);
+        let (mut items, mut lane, mut parts) = lane(Heap { bytes: 1000, closes: 300 }, 500, &memory);
+        let rows = |lane: &Lane| (lane.held().rows, lane.load().held().rows);
+        assert_eq!(rows(&lane), (10, 0));
+        for watermark in [10, 20] {
+            items.offer(Item::Watermark { watermark, arrived_ns: 0 }).unwrap();
+        }
+        assert_eq!(run(&mut lane), Step::Blocked);
+        assert_eq!(rows(&lane), (7, 3), "one part is on its way, and one waits here for room");
+        let Some(Part::State { charged, .. }) = parts.take() else { panic!("a window was closed") };
+        assert_eq!(rows(&lane), (7, 3), "taken, and not merged");
+        charged.merge_into(&mut memory.state_account());
+        assert_eq!(rows(&lane), (7, 0));
+        assert_eq!(run(&mut lane), Step::Idle);
+        assert_eq!(rows(&lane), (4, 3));
+        drop((lane, parts));
     }
 
     #[test]

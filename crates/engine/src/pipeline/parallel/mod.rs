@@ -14,7 +14,8 @@ mod lane;
 mod splitter;
 mod way;
 
-pub(super) use charged::{Charged, Load};
+pub(super) use charged::Charged;
+pub(crate) use charged::Load;
 pub(crate) use lane::Lane;
 pub(super) use lane::{LaneClock, LaneParts, Part};
 pub(crate) use splitter::Splitter;

@@ -1,0 +1,115 @@
+"""Runs commands of the shell two at a time, in the order given, as soon as what they need has passed.
+
+    side_by_side.py TITLE COMMAND [TITLE COMMAND]...
+
+A title may name another one that has to pass first: "Python tests < Package". When a command has ended, its
+title is printed with the seconds that it took, those of a processor that it and its children used, and the
+last line of its output, or all of it if it failed. The exit code is 1 if any command failed or was not run.
+
+Most tests keep one core busy, and there are two. Descriptors are inherited: see C1 of cargo-settings.sh.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+__all__ = ["Job", "main", "run"]
+
+AT_A_TIME = 2
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass
+class Job:
+    """A command, and how far it is."""
+
+    title: str
+    command: str
+    needs: str | None = None
+    process: subprocess.Popen[bytes] | None = None
+    output: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
+    began: float = 0.0
+
+    def start(self) -> None:
+        """Starts the command; its output is kept."""
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", self.command], cwd=ROOT, close_fds=False,
+            stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def report(self, code: int, processor_seconds: float) -> None:
+        """Prints how it ended."""
+        seconds = time.monotonic() - self.began
+        took = f"{seconds:.0f} s, {processor_seconds:.0f} s of a core"
+        self.output.seek(0)
+        text = self.output.read().decode(errors="replace").rstrip("\n")
+        if code == 0:
+            print(f"-- {self.title}: {took}\n{text.rpartition(chr(10))[2]}", flush=True)
+        else:
+            print(f"{text}\n-- {self.title}: FAILED after {took}", flush=True)
+
+
+def read_jobs(arguments: list[str]) -> list[Job]:
+    """Reads the command line."""
+    if not arguments or len(arguments) % 2:
+        raise SystemExit("side_by_side.py: TITLE COMMAND, and as many more of them as there are")
+    jobs: list[Job] = []
+    for name, command in zip(arguments[::2], arguments[1::2], strict=True):
+        title, _, needs = name.partition(" < ")
+        if needs and needs not in [job.title for job in jobs]:
+            raise SystemExit(f"side_by_side.py: {title!r} needs {needs!r}, which no job before it is")
+        jobs.append(Job(title, command, needs or None))
+    return jobs
+
+
+def run(jobs: list[Job], at_a_time: int) -> bool:
+    """Runs all of them; returns whether all passed."""
+    running: dict[int, Job] = {}
+    try:
+        return follow(list(jobs), running, at_a_time)
+    finally:  # interrupted: nothing goes on unseen
+        for job in running.values():
+            assert job.process is not None
+            job.process.terminate()
+
+
+def follow(waiting: list[Job], running: dict[int, Job], at_a_time: int) -> bool:
+    """Starts what waits and reports what ends, until nothing is left; returns whether all passed."""
+    codes: dict[str, int] = {}
+    passed = True
+    while waiting or running:
+        for job in list(waiting):
+            code = 0 if job.needs is None else codes.get(job.needs)
+            if code is not None and code != 0:
+                waiting.remove(job)
+                codes[job.title], passed = code, False
+                print(f"-- {job.title}: FAILED, it was not run without: {job.needs}", flush=True)
+            elif code == 0 and len(running) < at_a_time:
+                waiting.remove(job)
+                job.start()
+                assert job.process is not None
+                running[job.process.pid] = job
+        if running:
+            pid, status, usage = os.wait4(-1, 0)
+            if pid in running:
+                ended = running.pop(pid)
+                assert ended.process is not None
+                ended.process.returncode = codes[ended.title] = os.waitstatus_to_exitcode(status)
+                ended.report(codes[ended.title], usage.ru_utime + usage.ru_stime)
+                passed = passed and codes[ended.title] == 0
+    return passed
+
+
+def main() -> None:
+    """Run what the command line says."""
+    sys.exit(0 if run(read_jobs(sys.argv[1:]), AT_A_TIME) else 1)
+
+
+if __name__ == "__main__":
+    main()
