@@ -98,7 +98,7 @@ def test_a_row_is_told_of_once_wherever_it_is_when_the_block_is_left() -> None:
 
 @pytest.mark.parametrize("mode", ["state", "threads"])
 def test_what_lanes_hand_over_is_no_row(mode: Any) -> None:
-    """Each lane hands a state over at a watermark, empty or not, and it may be on its way when the block is left."""
+    """Lanes hand over states at a watermark, empty or not; some are on their way when the block is left."""
     plan = TIMED.window(ps.tumbling(100), by="k").agg(n=ps.count())
     for _ in range(100):
         said = leave(plan, [rows(*range(10))], parallelism=3, mode=mode)

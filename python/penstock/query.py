@@ -134,9 +134,9 @@ class Query(Frozen):
             drain: False gives up what is on its way. True ends the input where it stands: batches that the
                 query has taken in are processed, windows close, and results leave; somebody has to take
                 these. Those are all that were pushed, and those that were read of an iterable or a stream,
-                also one that still waits for room; but the rest of a table that it is a part of is not read. A
-                replay ends in the middle of a batch. Of a shared source, the query takes what that has read by
-                now. A `PushSource` refuses what is pushed from now on.
+                also one that still waits for room; but the rest of a table that it is a part of is not
+                read. A replay ends in the middle of a batch. Of a shared source, the query takes what that
+                has read by now. A `PushSource` refuses what is pushed from now on.
 
         Raises:
             PenstockError: It failed while it was drained; and any exception of your own source or sink.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import penstock as ps
 
-HANG_SECONDS = 20.0
+HANG_SECONDS = 60.0
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64())])
 STREAM = ps.stream(SCHEMA, time="t")
 COUNTS = STREAM.window(ps.tumbling(10), by="k").agg(n=ps.count())
