@@ -3,8 +3,8 @@
     side_by_side.py TITLE COMMAND [TITLE COMMAND]...
 
 A title may name another one that has to pass first: "Python tests < Package". When a command has ended, its
-title is printed with the seconds that it took, those of a processor that it and its children used, and the
-last line of its output, or all of it if it failed. The exit code is 1 if any command failed or was not run.
+title is printed with the seconds that it took and the last line of its output, or all of it if it failed. The
+exit code is 1 if any command failed or was not run.
 
 Most tests keep one core busy, and there are two. Descriptors are inherited: see C1 of cargo-settings.sh.
 """
@@ -43,10 +43,9 @@ class Job:
             stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def report(self, code: int, processor_seconds: float) -> None:
+    def report(self, code: int) -> None:
         """Prints how it ended."""
-        seconds = time.monotonic() - self.began
-        took = f"{seconds:.0f} s, {processor_seconds:.0f} s of a core"
+        took = f"{time.monotonic() - self.began:.0f} s"
         self.output.seek(0)
         text = self.output.read().decode(errors="replace").rstrip("\n")
         if code == 0:
@@ -96,12 +95,12 @@ def follow(waiting: list[Job], running: dict[int, Job], at_a_time: int) -> bool:
                 assert job.process is not None
                 running[job.process.pid] = job
         if running:
-            pid, status, usage = os.wait4(-1, 0)
+            pid, status = os.wait()
             if pid in running:
                 ended = running.pop(pid)
                 assert ended.process is not None
                 ended.process.returncode = codes[ended.title] = os.waitstatus_to_exitcode(status)
-                ended.report(codes[ended.title], usage.ru_utime + usage.ru_stime)
+                ended.report(codes[ended.title])
                 passed = passed and codes[ended.title] == 0
     return passed
 
