@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import sys
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -181,6 +183,35 @@ def test_it_is_cancelled_when_the_collector_takes_the_engine(shared: bool) -> No
         assert started.wait(LONG)
         gc.collect()
         assert done.wait(LONG)
+
+
+def test_what_the_collector_takes_is_out_of_reach_for_the_threads(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others run while it finalises: a generator that a thread began only then would be finalised at work."""
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(60):
+            ring: list[Any] = []
+            for _ in range(4):
+                engine = ps.Engine(workers=1)
+                source = beating(threading.Event(), threading.Event())
+                ring += [engine, engine.submit(STREAM, source=source, sink="discard")]
+            ring.append(ring)
+            del engine, source, ring
+            gc.collect()
+    finally:
+        sys.setswitchinterval(interval)
+    deadline = time.monotonic() + LONG
+    while threads() and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert threads() == []
+    assert unraisable == []
+    assert caplog.records == []
 
 
 def test_one_that_goes_on_when_it_is_cancelled_ends_at_its_next_item() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -157,8 +157,9 @@ SOURCE_WAITS: dict[str, Callable[[ps.Query], object]] = {
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 @pytest.mark.parametrize("what", SOURCE_WAITS)
-def test_an_iterable_that_waits_for_its_own_query_is_refused(
-    engine: ps.Engine, what: str, shared: bool
+@pytest.mark.parametrize("kind", ["iterator", "stream", "iterator of streams", "async"])
+def test_a_source_that_waits_for_its_own_query_is_refused(
+    engine: ps.Engine, kind: str, what: str, shared: bool
 ) -> None:
     queries: list[ps.Query] = []
     submitted = threading.Event()
@@ -168,13 +169,28 @@ def test_an_iterable_that_waits_for_its_own_query_is_refused(
         assert submitted.wait(PATIENCE)
         SOURCE_WAITS[what](queries[0])
 
-    source: Any = engine.source(NUMBERS, items()) if shared else items()
+    def batches() -> Iterator[pa.RecordBatch]:
+        return (batch for table in items() for batch in table.to_batches())
+
+    async def awaited() -> AsyncIterator[pa.Table]:
+        for item in items():
+            yield item
+
+    kinds: dict[str, Callable[[], Any]] = {
+        "iterator": items,
+        "stream": lambda: pa.RecordBatchReader.from_batches(ONE.schema, batches()),
+        "iterator of streams": lambda: iter([pa.RecordBatchReader.from_batches(ONE.schema, batches())]),
+        "async": awaited,
+    }
+    source: Any = engine.source(NUMBERS, kinds[kind]()) if shared else kinds[kind]()
     queries.append(engine.submit(NUMBERS, source=source, sink="collect"))
     submitted.set()
-    with pytest.raises(ps.SourceEndedError if shared else ps.EngineError) as raised:
+    with pytest.raises(ps.PenstockError) as raised:
         in_time(queries[0].result)
+    assert isinstance(raised.value, ps.SourceEndedError) == shared
     error = raised.value.__cause__ if shared else raised.value
-    assert isinstance(error, ps.EngineError)
+    # A stream of Arrow has no exceptions: it hands on their words.
+    assert isinstance(error, ps.InputError if "stream" in kind else ps.EngineError)
     assert "wait for itself" in str(error)
 
 

@@ -15,6 +15,8 @@ import threading
 from collections.abc import AsyncIterable
 from typing import Any
 
+from penstock.reading import Reading, Taker, nobody
+
 __all__ = ["Pump"]
 
 # How long `close` waits for a task that was cancelled. One that goes on regardless ends with the process.
@@ -49,6 +51,22 @@ class Pump:
         self._task: asyncio.Task[None] | None = None
         self._wanted: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
+        self._taker: Taker = nobody
+
+    def note_taker(self, engine: object, taker: Taker) -> None:
+        """Says who reads the iterable.
+
+        Args:
+            engine: The engine that does.
+            taker: Returns the query or shared source that does.
+
+        Example:
+            >>> from penstock.asynchronous import Pump
+            >>> async def numbers():
+            ...     yield 1
+            >>> Pump(numbers()).note_taker(None, lambda: None)
+        """
+        self._taker = taker
 
     def ready(self, seconds: float | None) -> bool:
         """Waits for the next item, or the end.
@@ -73,6 +91,20 @@ class Pump:
             if self._thread is None and not self._is_closing:
                 self._start()
             return self._changed.wait_for(lambda: bool(self._items) or self._has_ended, seconds)
+
+    @property
+    def waiter(self) -> "Pump":
+        """What a thread waits with that does not hold the items: itself.
+
+        Example:
+            >>> from penstock.asynchronous import Pump
+            >>> async def numbers():
+            ...     yield 1
+            >>> pump = Pump(numbers())
+            >>> pump.waiter is pump
+            True
+        """
+        return self
 
     def take(self) -> object:
         """Takes the next item.
@@ -141,7 +173,7 @@ class Pump:
     def _run(self) -> None:
         error: BaseException | None = None
         try:
-            with asyncio.Runner() as runner:
+            with Reading(lambda: self._taker()), asyncio.Runner() as runner:
                 runner.run(self._read())
         except asyncio.CancelledError as cancelled:
             # Cancelled from here, it is over; from within, it is the iterable's own doing.

@@ -13,8 +13,9 @@ from penstock.hints import missing_of_query
 from penstock.lateness import warn_late
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData
+from penstock.reading import Taker, is_read_here
 from penstock.result import Result
-from penstock.sources import AwaitedItems, Items, is_read_here, open_one
+from penstock.sources import AwaitedItems, Items, open_one
 
 if TYPE_CHECKING:
     from penstock.engine import Engine
@@ -136,7 +137,8 @@ class Query(Frozen):
                 these. Those are all that were pushed, and those that were read of an iterable or a stream,
                 also one that still waits for room; but the rest of a table that it is a part of is not
                 read. A replay ends in the middle of a batch. Of a shared source, the query takes what that
-                has read by now. A `PushSource` refuses what is pushed from now on.
+                has handed on by now; rows that it has read and has no room for yet go to its other readers.
+                A `PushSource` refuses what is pushed from now on.
 
         Raises:
             PenstockError: It failed while it was drained; and any exception of your own source or sink.
@@ -175,7 +177,8 @@ class Query(Frozen):
     def _check_source(self) -> None:
         """Refuses to wait for the end inside of an iterable that the query waits for."""
         takers = [self, *(source for source in (weak() for weak in self._reads) if source is not None)]
-        if self.status == "running" and any(is_read_here(taker) for taker in takers):
+        is_here = self._native.is_pulled_here or any(is_read_here(taker) for taker in takers)
+        if is_here and self.status == "running":
             raise EngineError(
                 "a query cannot wait for itself: this thread reads its source, and the query waits for the "
                 "next batch of that"
@@ -480,8 +483,9 @@ class _Upstream:
         # Keeps the engine of the query, unless that is the one that reads it: nothing of its own may keep it.
         self._results: Results | None = results
         self._native, self._output = results._query._native, results._output
+        self.waiter = self._native.waiter(self._output)
 
-    def note_engine(self, engine: "Engine") -> None:
+    def note_taker(self, engine: "Engine", taker: Taker) -> None:
         """Says which engine reads it."""
         if self._results is not None and self._results._query._engine is engine:
             self._results = None

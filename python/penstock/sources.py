@@ -9,18 +9,18 @@ import inspect
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from threading import local
 from types import GeneratorType, TracebackType
 from typing import Any, Self, TypeGuard
-from weakref import ReferenceType, ref
+from weakref import ref
 
 from penstock._claims import claim, is_single, release, settle
 from penstock.asynchronous import Pump
 from penstock.exceptions import StreamConsumedError
 from penstock.protocols import ArrowArray, ArrowData, ArrowStream, _LazyBatches, _Readable, _Scannable
+from penstock.reading import Reading, Taker, nobody
 from penstock.records import is_record, records_to_arrow
 
-__all__ = ["AwaitedItems", "Items", "Opening", "is_read_here", "open_one", "open_source"]
+__all__ = ["AwaitedItems", "Items", "Opening", "open_one", "open_source"]
 
 _ACCEPTED = (
     "an object that speaks the Arrow PyCapsule protocol (a pyarrow Table, RecordBatch or RecordBatchReader, "
@@ -43,9 +43,6 @@ class Items(Iterator[object]):
         1
     """
 
-    taker: ReferenceType[object] | None = None
-    """The query or shared source that reads them, once it is there."""
-
     def __init__(self, data: Iterable[object], argument: str) -> None:
         source = iter(data)
         self._begin(source if source is data else None, argument)
@@ -55,6 +52,7 @@ class Items(Iterator[object]):
         """Claims what can be read only once."""
         if single is not None:
             claim(single, argument, self)
+        self.taker: Taker = nobody
         self._single = single
         self._argument = argument
         self._number = 0
@@ -65,12 +63,8 @@ class Items(Iterator[object]):
 
     def __next__(self) -> ArrowStream | ArrowArray:
         self._is_read = True
-        outer = _reading.items
-        _reading.items = (*outer, self)
-        try:
+        with Reading(lambda: self.taker()):  # it may be told while the iterable runs
             item = next(self._items)
-        finally:
-            _reading.items = outer
         return self._checked(item)
 
     def _checked(self, item: object) -> ArrowStream | ArrowArray:
@@ -151,7 +145,8 @@ class AwaitedItems(Items):
     """The items of an iterable that can be waited for, and told that nobody reads on.
 
     Args:
-        pump: What gives the items out: `ready`, `take`, `cancel` and `close`, as `Pump` has them.
+        pump: What gives the items out: `note_taker`, `ready`, `waiter`, `take`,
+            `cancel` and `close`, as `Pump` has them.
         source: The iterable, if it can be read only once.
         argument: How the user knows it, for the error message.
 
@@ -189,8 +184,7 @@ class AwaitedItems(Items):
             ...     AwaitedItems(Pump(nothing()), None, "data").note_taker(engine, query)
         """
         super().note_taker(engine, taker)
-        if hasattr(self._pump, "note_engine"):
-            self._pump.note_engine(engine)
+        self._pump.note_taker(engine, self.taker)
 
     def ready(self, seconds: float) -> bool:
         """Waits for the next item, or the end.
@@ -213,6 +207,24 @@ class AwaitedItems(Items):
         self._is_read = True
         return bool(self._pump.ready(seconds))
 
+    @property
+    def waiter(self) -> Any:
+        """What a thread of the engine waits with: `ready`, as above.
+
+        It does not lead to the items, which the collector may take while the thread waits.
+
+        Example:
+            >>> from penstock.sources import AwaitedItems
+            >>> from penstock.asynchronous import Pump
+            >>> async def nothing():
+            ...     return
+            ...     yield
+            >>> AwaitedItems(Pump(nothing()), None, "data").waiter.ready(60)
+            True
+        """
+        self._is_read = True
+        return self._pump.waiter
+
     def __next__(self) -> ArrowStream | ArrowArray:
         while not self.ready(60):
             pass
@@ -228,8 +240,12 @@ class AwaitedItems(Items):
             ...     yield
             >>> AwaitedItems(Pump(nothing()), None, "data").close()
         """
-        self._pump.close()
-        super().close()
+        pump = getattr(
+            self, "_pump", None
+        )  # the thread that reads may come upon what the collector has emptied
+        if pump is not None:
+            pump.close()
+            super().close()
 
     def __del__(self) -> None:
         # The collector has taken the query and its engine: nobody reads on, and nobody is left to say so.
@@ -290,34 +306,6 @@ class Opening:
         if kind is not None:
             for opened in self._opened:
                 opened.give_back()
-
-
-class _Reading(local):
-    """The iterables that each thread is reading: one may read another."""
-
-    items: tuple[Items, ...] = ()
-
-
-_reading = _Reading()
-
-
-def is_read_here(taker: object) -> bool:
-    """Tells whether this thread is inside of an iterable that a query or a shared source reads.
-
-    Args:
-        taker: The query or the shared source.
-
-    Returns:
-        Whether it gets no further batch until the iterable goes on.
-
-    Example:
-        >>> import penstock as ps
-        >>> from penstock.sources import is_read_here
-        >>> with ps.Engine(workers=1) as engine:
-        ...     is_read_here(engine.submit(ps.stream({"price": "int64"}), source=[]))
-        False
-    """
-    return any(items.taker is not None and items.taker() is taker for items in _reading.items)
 
 
 def open_source(data: ArrowData, argument: str) -> ArrowStream | ArrowArray | Items:

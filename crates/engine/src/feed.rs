@@ -113,6 +113,8 @@ struct Shared {
     reading: Mutex<Reading>,
     /// The thread that stands in the function of the marker.
     asking: Mutex<Option<ThreadId>>,
+    /// The thread that reads data of others into the feed.
+    pulling: Mutex<Option<ThreadId>>,
     gate: Mutex<Gate>,
     /// Rows that were pushed and are not done with, also those of the batch that the source has taken.
     rows: AtomicU64,
@@ -184,6 +186,11 @@ impl FeedHandle {
     /// A push from there would wait for itself.
     pub fn is_asking_here(&self) -> bool {
         self.0.is_asking_here()
+    }
+
+    /// Whether this thread reads the data that goes into the feed: it must not wait for what comes of that.
+    pub fn is_pulled_here(&self) -> bool {
+        *locked(&self.0.pulling) == Some(thread::current().id())
     }
 
     /// Takes no batch from now on (F3).
@@ -274,6 +281,11 @@ impl Feed {
     /// Speaks of this feed.
     pub fn handle(&self) -> FeedHandle {
         FeedHandle(Arc::clone(&self.shared))
+    }
+
+    /// Notes that this thread reads the data that goes in.
+    pub fn note_puller(&self) {
+        *locked(&self.shared.pulling) = Some(thread::current().id());
     }
 
     /// Notes that the next batch is about to be given out, or was: it is to be pushed even if the input is cut off

@@ -161,7 +161,7 @@ pub(crate) fn call_back(
     query: &Running,
     results: &Results,
 ) -> PyResult<Arc<Callback>> {
-    let (function, running, results) = (function.clone().unbind(), query.clone(), results.clone());
+    let (function, running, results) = (Slot::new(function), query.clone(), results.clone());
     match py.detach(|| Callback::start(function, running, results)) {
         Ok(callback) => Ok(callback),
         Err(error) => {

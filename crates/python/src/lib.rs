@@ -41,6 +41,7 @@ mod source;
 mod streamed;
 mod threads;
 mod wait;
+mod waiter;
 mod workloads;
 
 use pyo3::prelude::*;
@@ -78,6 +79,8 @@ mod _penstock {
     use super::schema::Schema;
     #[pymodule_export]
     use super::shared::SharedSource;
+    #[pymodule_export]
+    use super::waiter::Waiter;
     #[pymodule_export]
     use super::workloads::{
         BatchStream, ipq_tenants, workload, workload_options, workload_rows, workload_schema, ysb_campaigns,

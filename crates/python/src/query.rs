@@ -30,6 +30,7 @@ use crate::sink::Callback;
 use crate::slot::Slot;
 use crate::streamed::Streamed;
 use crate::wait::{timeout, wait};
+use crate::waiter::Waiter;
 
 /// How long a source that has ended is waited for, to know why.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -385,6 +386,13 @@ impl Query {
         }
     }
 
+    /// Whether this thread reads a source of it.
+    #[getter]
+    fn is_pulled_here(&self, py: Python<'_>) -> PyResult<bool> {
+        let inner = self.inner.get(py)?;
+        Ok(inner.query.is_pulled_here(inner.sources.iter().filter_map(|source| source.get().running())))
+    }
+
     /// Whether it has failed, and nobody has been told why.
     #[getter]
     fn has_failed_unseen(&self, py: Python<'_>) -> PyResult<bool> {
@@ -552,6 +560,12 @@ impl Query {
         }
         let waits = inner.check_thread(py).is_ok();
         Ok(py.detach(|| results.wait(timeout) && (!waits || !results.is_over() || inner.has_ended(timeout))))
+    }
+
+    /// What a thread waits with that reads the output for another query.
+    fn waiter(&self, py: Python<'_>, output: usize) -> PyResult<Waiter> {
+        let inner = self.inner.get(py)?;
+        Ok(Waiter::new(inner.query.clone(), output, inner.callbacks().cloned().collect()))
     }
 
     /// The next batch, if there is one; at the end, StopAsyncIteration or the error.

@@ -68,9 +68,9 @@ impl Callback {
     }
 
     /// Calls the function with each batch, until there are no more.
-    pub(crate) fn start(function: Py<PyAny>, query: Query, results: Results) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn start(function: Slot, query: Query, results: Results) -> std::io::Result<Arc<Self>> {
         let callback = Arc::new(Self {
-            function: Slot::new(function),
+            function,
             started: Instant::now(),
             outcome: Mutex::default(),
             changed: Condvar::new(),

@@ -7,46 +7,76 @@
 //! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references. Plans share their steps,
 //!         so a plan shows the functions of those steps only that no other plan has.
 //! SLOT-2. Threads of the engine take a reference out only while they call the object.
-//! SLOT-3. The slot is locked only by threads that have the interpreter, and no code of Python runs meanwhile.
+//! SLOT-3. What is held is locked only by threads that have the interpreter, and no code of Python runs meanwhile.
 //! SLOT-4. Whether a plan shares a step does not change while the collector looks: plans are copied only by threads that hold
 //!         the interpreter. Code that reads a plan without it holds a copy of the plan meanwhile ([`with_plan`]).
+//! SLOT-5. Threads take references out by way of a weak one, which the collector clears before it runs any code: what it
+//!         has found to be garbage is out of their reach while it finalises and clears that, and other threads run. A weak
+//!         reference with a callback is cleared first in every version of Python.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit};
+use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::{PyTraverseError, PyTypeInfo, PyVisit};
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Stands for an object that may have no weak references of its own.
+#[pyclass(frozen, weakref, module = "penstock._penstock")]
+struct Held(Mutex<Option<Py<PyAny>>>);
+
+#[pymethods]
+impl Held {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        locked(&self.0).as_ref().map_or(Ok(()), |object| visit.call(object))
+    }
+
+    fn __clear__(&self) {
+        let object = locked(&self.0).take();
+        drop(object); // SLOT-3: it may run any code
+    }
+}
 
 /// An object, until the collector takes it.
-pub(crate) struct Slot(Mutex<Option<Py<PyAny>>>);
+pub(crate) struct Slot {
+    held: Mutex<Option<Py<Held>>>,
+    weak: Py<PyWeakrefReference>,
+}
 
 impl Slot {
-    pub(crate) fn new(object: Py<PyAny>) -> Self {
-        Self(Mutex::new(Some(object)))
+    pub(crate) fn new(object: &Bound<'_, PyAny>) -> Self {
+        let py = object.py();
+        let held = Bound::new(py, Held(Mutex::new(Some(object.clone().unbind()))));
+        let held = held.expect("an object of a class of ours can be made");
+        // A callback that does nothing (SLOT-5).
+        let weak = PyWeakrefReference::new_with(&held, PyType::type_object(py));
+        let weak = weak.expect("the class has weak references");
+        Self { held: Mutex::new(Some(held.unbind())), weak: weak.unbind() }
     }
 
     /// A slot that the engine shares with the object that shows it.
     pub(crate) fn shared(object: &Bound<'_, PyAny>) -> Arc<Self> {
-        Arc::new(Self::new(object.clone().unbind()))
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Arc::new(Self::new(object))
     }
 
     /// The object, unless it is gone.
     pub(crate) fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.locked().as_ref().map(|object| object.bind(py).clone())
+        let held = self.weak.bind(py).upgrade_as::<Held>().ok()??;
+        locked(&held.get().0).as_ref().map(|object| object.bind(py).clone())
     }
 
     /// Shows the object to the collector.
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.locked().as_ref().map_or(Ok(()), |object| visit.call(object))
+        locked(&self.held).as_ref().map_or(Ok(()), |held| visit.call(held))
     }
 
     /// Lets go of the object.
     pub(crate) fn let_go(&self) {
-        let object = self.locked().take();
-        drop(object); // SLOT-3: it may run any code
+        let held = locked(&self.held).take();
+        drop(held); // SLOT-3: it may run any code
     }
 }
 

@@ -1,7 +1,8 @@
 //! Python data that a query pulls: an Arrow object or an iterable of them, read on a thread of its own.
 //!
-//! An iterable may have two methods besides. `ready(seconds)` waits for the next item, so that whoever reads it is not
-//! stuck in it when the query has ended; `close()` says that nobody reads on.
+//! An iterable may have two methods besides. `ready(seconds)` waits for the next item, so that its reader is not stuck in
+//! it when the query has ended; `close()` says that nobody reads on. A thread that reads waits with its `waiter` instead,
+//! which has a `ready` of its own: so the thread does not refer to the iterable meanwhile (SLOT-2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,11 +78,20 @@ fn give_data(feed: &mut Feed, data: Data) -> Result<Fed, OutsideError> {
 pub(crate) fn await_item(
     items: &Bound<'_, PyIterator>,
     slice: Duration,
-    mut is_over: impl FnMut() -> PyResult<bool>,
+    is_over: impl FnMut() -> PyResult<bool>,
 ) -> PyResult<bool> {
     let Ok(ready) = items.getattr("ready") else { return Ok(true) };
-    let seconds = PyFloat::new(items.py(), slice.as_secs_f64());
-    while !foreign::call_with(&ready, &seconds)?.is_truthy()? {
+    is_ready(&ready, slice, is_over)
+}
+
+/// Calls `ready` until it is so, or `is_over` is true, which makes it false.
+fn is_ready(
+    ready: &Bound<'_, PyAny>,
+    slice: Duration,
+    mut is_over: impl FnMut() -> PyResult<bool>,
+) -> PyResult<bool> {
+    let seconds = PyFloat::new(ready.py(), slice.as_secs_f64());
+    while !foreign::call_with(ready, &seconds)?.is_truthy()? {
         if is_over()? {
             return Ok(false);
         }
@@ -100,16 +110,17 @@ pub(crate) fn close(items: &Bound<'_, PyIterator>) {
 
 /// The next item of an iterator; `None` when there is none, none is wanted, or the collector has taken the iterator.
 fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<Data>> {
+    let waiter = items.get(py).and_then(|items| items.getattr("waiter").ok());
+    if let Some(waiter) = waiter {
+        let ready = waiter.getattr("ready")?;
+        // One that is ready is there at once: it is promised before it is taken, or stays where it is. Of others it is
+        // not known how long they take, and a drain must not wait for them.
+        if !is_ready(&ready, SLICE, || Ok(feed.is_ended()))? || !feed.hold() {
+            return Ok(None);
+        }
+    }
     let Some(items) = items.get(py) else { return Ok(None) };
     let items = items.cast_into::<PyIterator>()?;
-    if !await_item(&items, SLICE, || Ok(feed.is_ended()))? {
-        return Ok(None);
-    }
-    // One that is ready is there at once: it is promised before it is taken, or stays where it is. Of others it is not
-    // known how long they take, and a drain must not wait for them.
-    if items.hasattr("ready")? && !feed.hold() {
-        return Ok(None);
-    }
     foreign::next(&items).transpose()?.map(|item| open_item(&item)).transpose()
 }
 
@@ -137,6 +148,7 @@ fn give_items(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), Outsi
 /// Reads the data into the feed, on a thread of its own, until it ends or nobody wants more.
 pub(crate) fn pull(data: Pulled, mut feed: Feed) -> std::io::Result<()> {
     threads::start("penstock-source", move || {
+        feed.note_puller();
         let give = || match data {
             Pulled::Data(data) => give_data(&mut feed, data).map(|_| ()),
             // Without an interpreter there is nothing to read, and nobody to read it for.

@@ -99,6 +99,11 @@ impl Query {
             && (self.state.is_asking_here() || sources.any(|source| source.state.is_asking_here()))
     }
 
+    /// Whether this thread reads the data of its feeds, or of those of the shared sources that it reads.
+    pub fn is_pulled_here<'a>(&self, mut sources: impl Iterator<Item = &'a SharedSource>) -> bool {
+        self.state.is_pulled_here() || sources.any(|source| source.state.is_pulled_here())
+    }
+
     /// Ends it now: what is on its way is given up. Does not wait.
     pub fn stop(&self) {
         self.state.stop();

@@ -236,6 +236,11 @@ impl State {
         self.feeds.iter().any(|inflow| inflow.feed.is_asking_here())
     }
 
+    /// Whether this thread reads the data of one of its feeds.
+    pub(crate) fn is_pulled_here(&self) -> bool {
+        self.feeds.iter().any(|inflow| inflow.feed.is_pulled_here())
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         // Acquire: whoever acts on it sees the error that is the reason.
         self.stopping.load(Ordering::Acquire)

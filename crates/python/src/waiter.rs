@@ -1,0 +1,56 @@
+//! Waits for the results of a query without holding it.
+//!
+//! A thread that waits refers to what it waits with, and the collector takes that for a reference of the user's: an
+//! engine whose query is read by another one would live for as long as no result comes. So the thread waits with an
+//! object that leads to nothing of Python's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use penstock_engine::Query as Running;
+use pyo3::prelude::*;
+
+use crate::process::Here;
+use crate::sink::Callback;
+use crate::wait::timeout;
+
+struct Inner {
+    query: Running,
+    output: usize,
+    /// The functions that have to return before the query has ended.
+    callbacks: Vec<Arc<Callback>>,
+}
+
+impl Inner {
+    fn has_ended(&self, timeout: Duration) -> bool {
+        self.query.wait(timeout) && self.callbacks.iter().all(|callback| callback.wait(timeout))
+    }
+
+    /// Whether there is a batch, or the end, in time.
+    fn wait(&self, timeout: Duration) -> bool {
+        let Some(results) = self.query.results_of(self.output) else { return true };
+        results.wait(timeout) && (!results.is_over() || self.has_ended(timeout))
+    }
+}
+
+/// Waits for the results of one output.
+#[pyclass(frozen, module = "penstock._penstock")]
+pub struct Waiter {
+    inner: Here<Inner>,
+}
+
+impl Waiter {
+    pub(crate) fn new(query: Running, output: usize, callbacks: Vec<Arc<Callback>>) -> Self {
+        Self { inner: Here::new(Inner { query, output, callbacks }) }
+    }
+}
+
+#[pymethods]
+impl Waiter {
+    /// Whether there is a batch, or the end, before so many seconds are over. For threads that read for another query.
+    fn ready(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        let inner = self.inner.get(py)?;
+        let timeout = timeout(Some(seconds))?.unwrap_or_default();
+        Ok(py.detach(|| inner.wait(timeout)))
+    }
+}
