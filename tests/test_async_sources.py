@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import subprocess
 import sys
 import threading
 import time
@@ -232,6 +233,43 @@ def test_one_that_goes_on_when_it_is_cancelled_ends_at_its_next_item() -> None:
         assert started.wait(LONG)
         query.stop()
         assert done.wait(LONG)
+
+
+LEAVING = {
+    "script": "",
+    "with": "with engine: pass",
+    "drain": "query.stop(drain=True)",
+}
+
+
+@pytest.mark.parametrize("way", LEAVING)
+def test_it_cleans_up_before_the_interpreter_ends(way: str) -> None:
+    script = f"""
+import asyncio, threading
+import pyarrow as pa
+import penstock as ps
+
+started, one = threading.Event(), pa.table({{"n": [1]}})
+
+async def beating():
+    try:
+        while True:
+            yield one
+            started.set()
+            await asyncio.sleep(0.001)
+    finally:
+        await asyncio.sleep(2)
+        print("closed")
+
+engine = ps.Engine(workers=1)
+query = engine.submit(ps.stream({{"n": "int64"}}), source=beating(), sink="discard")
+assert started.wait({LONG})
+{LEAVING[way]}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "closed\n"), done.stderr
 
 
 def test_a_query_that_fails_closes_it() -> None:

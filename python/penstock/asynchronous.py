@@ -6,14 +6,19 @@ does in the background goes on while the engine has no room for more. Objects th
 such as a connection that was opened there, cannot be used in it: open them inside.
 
 An item is asked for when the one before it was taken. When the query ends first, the task is cancelled where
-it waits, and the iterable is closed with `aclose`.
+it waits, and the iterable is closed with `aclose`. What it awaits to clean up is waited for at the end of the
+interpreter, though not for ever.
 """
 
 import asyncio
+import atexit
 import contextvars
+import os
 import threading
+import time
 from collections.abc import AsyncIterable
 from typing import Any
+from weakref import WeakSet
 
 from penstock.reading import Reading, Taker, nobody
 
@@ -168,6 +173,7 @@ class Pump:
         context = contextvars.copy_context()
         run = threading.Thread(target=context.run, args=(self._run,), name="penstock-async", daemon=True)
         self._thread = run
+        _running.add(self)
         run.start()
 
     def _run(self) -> None:
@@ -210,3 +216,22 @@ class Pump:
             close = getattr(items, "aclose", None)
             if close is not None:
                 await close()
+
+
+_running: WeakSet[Pump] = WeakSet()
+
+
+# A child has none of the threads of its parent.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)
+
+
+@atexit.register
+def _leave() -> None:
+    """Lets iterables clean up before the interpreter goes: their threads would be stopped where they are."""
+    pumps, deadline = list(_running), time.monotonic() + _PATIENCE_SECONDS
+    for pump in pumps:
+        pump.cancel()
+    for pump in pumps:
+        if pump._thread is not None:
+            pump._thread.join(max(0.0, deadline - time.monotonic()))

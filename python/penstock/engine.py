@@ -178,8 +178,9 @@ class Engine(Frozen):
             source: Where its rows come from: a `PushSource`; a `replay`; a source that queries share, as made
                 by `source`; another `Query` or its `results`, which it then reads alone; or any data that
                 `Stream.run` takes, read on a thread of its own. What an iterable raises comes out of the
-                query as itself. An asynchronous one is cancelled and closed when the query ends. A pipeline
-                of several streams takes a mapping of their names to such sources.
+                query as itself. An asynchronous one is cancelled and closed when the query ends, on its own
+                thread; the interpreter waits up to 10 s for that when it ends. A pipeline of several streams
+                takes a mapping of their names to such sources.
             sink: Where its results go. None leaves them to whoever iterates over the query; while nobody
                 does, it waits. "collect" keeps them for `Query.result`. "discard" counts them only. A
                 function is called with each `Batch`, on a thread of its own; what it raises ends the query,
@@ -405,7 +406,8 @@ class Engine(Frozen):
           work, `parks`, and `overhead_seconds`: all other time.
         * `task_threads`: Threads of tasks, with `mode="threads"`.
         * `scheduling_share`: Time spent on deciding what to run, as a part of the time that tasks ran.
-        * `epochs`, `planning_seconds`: How often the policy was asked, and what that took.
+        * `epochs`, `planning_seconds`: How often the policy was asked, and what that took of the
+          overhead.
         * `memory`: What memory came to; see `Result.memory`.
         * `process`: `cpu_seconds`, `minor_faults`, `major_faults` and `resident_bytes` of the whole process.
 

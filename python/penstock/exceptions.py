@@ -530,9 +530,10 @@ class RowsDiscardedWarning(UserWarning):
     """The block of an engine was left while queries ran, and rows that waited were discarded.
 
     Wait for the queries inside of the block, or let the engine do that: `Engine(on_exit="drain")`. Rows that
-    waited to be processed count, results that a function had not taken, and rows in open windows: each once,
-    or for each window of a join or a top-k that it is in. Of sessions the number is told of those that are
-    open, and not that of their rows. Results that wait for somebody who reads them are not lost.
+    waited to be processed count, results that a function had not taken or that were collected, and rows in
+    open windows: each once, or for each window of a join or a top-k that it is in. Of sessions the number is
+    told of those that are open, and not that of their rows. Results that wait for somebody who reads them are
+    not lost.
 
     The number is exact if the engine has come to rest, and else that of a moment shortly before.
 

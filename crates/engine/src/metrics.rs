@@ -14,7 +14,7 @@ pub struct WorkerMetrics {
     pub parked_ns: u64,
     /// Times that it fell asleep.
     pub parks: u64,
-    /// All other time: choosing tasks and handing them back.
+    /// All other time: choosing tasks, handing them back, plans and roll-ups.
     pub overhead_ns: u64,
 }
 
@@ -33,9 +33,9 @@ pub struct EngineMetrics {
     pub task_threads: u64,
     /// Plans made so far, and the time that they took.
     pub epochs: u64,
-    /// Time spent on plans, on a thread of its own.
+    /// Time spent on plans, a part of what workers spend beside tasks.
     pub planning_ns: u64,
-    /// Time spent on rolling counters up, on the same thread.
+    /// Time spent on rolling counters up: by workers, and by a thread of its own where these rest or there are none.
     pub rolling_ns: u64,
     /// What memory came to.
     pub memory: Counters,
@@ -48,7 +48,7 @@ impl EngineMetrics {
     pub fn scheduling_share(&self) -> f64 {
         let busy: u64 = self.workers.iter().map(|worker| worker.busy_ns).sum();
         let overhead: u64 = self.workers.iter().map(|worker| worker.overhead_ns).sum();
-        (overhead + self.planning_ns + self.rolling_ns) as f64 / (busy.max(1)) as f64
+        overhead as f64 / (busy.max(1)) as f64
     }
 }
 

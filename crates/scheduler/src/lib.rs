@@ -7,7 +7,7 @@
 //! - [`quantum`]: rows per run, and how long until a task goes back
 //! - [`arrivals`]: when rows that wait arrived
 //! - [`profile`]: what an operator took in, gave out and cost
-//! - [`table`]: one row per task, for workers, the epoch thread and whoever wakes a task
+//! - [`table`]: one row per task, for workers, the planner and whoever wakes a task
 //! - [`worker`]: what a worker does all day
 //! - [`rollup`]: cost and selectivity, smoothed from two readings of a profile
 

@@ -1,10 +1,10 @@
-//! The task table: what workers, the epoch thread and whoever wakes a task know of it.
+//! The task table: what workers, the planner and whoever wakes a task know of it.
 //!
 //! A row has three kinds of numbers, and each is written by one party at a time:
 //!
-//! - what the policy decided for the epoch: written by the epoch thread;
+//! - what the policy decided for the epoch: written by the planner, on one thread at a time;
 //! - what the task did: written by whoever runs it;
-//! - what the roll-up made of that: written by the epoch thread.
+//! - what the roll-up made of that: written by the planner as well.
 //!
 //! T1. The numbers are for deciding, never for correctness: each may be an epoch old, and they are not of one instant.
 //! T2. A call is no such number: the run that takes it away sees what led to it, or the call stays.
@@ -81,7 +81,7 @@ pub struct Did {
     pub held_sessions: Counter,
     /// Whether it is being run: 1 or 0.
     pub running: Counter,
-    /// What it has run since the last plan. The epoch thread sets it back: one of the two may be lost.
+    /// What it has run since the last plan. The planner sets it back: one of the two may be lost.
     spent_ns: Counter,
 }
 

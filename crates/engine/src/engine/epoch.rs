@@ -1,12 +1,13 @@
-//! The epoch thread: ranks tasks, rings timers, rolls counters up. It sleeps when there is nothing of that to do.
+//! Epochs: workers rank the tasks and roll counters up as they go; a thread rings timers, and sees to what is left when
+//! the workers have come to rest.
 //!
 //! E1. A timer that is set while the thread is about to sleep is not missed: the thread says when it will wake
 //!     (`wakes_at_ns`) and then looks at the timers again; whoever sets one adds it, under the lock of the timers, and
 //!     then looks at when the thread will wake.
-//! E2. The thread dozes, without a tick, only while no task has been run for a while. Whoever starts to run tasks
-//!     nudges it.
-//! E3. Whoever plans holds the planner. A worker that comes upon a plan that is overdue, because this thread gets no
-//!     processor, makes it itself: how long tasks go unranked does not depend on when the system lets a thread run.
+//! E2. The thread dozes, without a tick, only while all workers sleep. Whoever wakes up, or goes to sleep, nudges it.
+//! E3. Plans are made by workers, between two tasks: ranks matter to nobody else, and a worker that runs has a processor.
+//!     A thread of its own may get none for seconds beside busy workers, and would hold the planner meanwhile. A worker
+//!     that finds the planner taken goes on: another worker is at it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -30,8 +31,8 @@ const PLANNING_SHARE: u64 = 100;
 pub(super) const LONGEST_EPOCH_NS: u64 = ROLL_NS;
 /// Time between two roll-ups.
 const ROLL_NS: u64 = 50_000_000;
-/// For so long after the last run the thread goes on ticking.
-const LINGER_NS: u64 = 10_000_000;
+/// How late a roll-up is before the thread takes it for one that no worker will make.
+const SLACK_NS: u64 = ROLL_NS;
 /// How long it sleeps at most, and how long beside threads of tasks.
 const LONG_NS: u64 = 3_600_000_000_000;
 const LOOK_NS: u64 = 1_000_000_000;
@@ -45,13 +46,15 @@ pub(crate) struct Epoch {
     wakes_at_ns: AtomicU64,
     /// When the next plan is due.
     next_ns: AtomicU64,
+    /// When the next roll-up is due.
+    next_roll_ns: AtomicU64,
     pub(crate) epochs: Counter,
     pub(crate) planning_ns: Counter,
     pub(crate) rolling_ns: Counter,
 }
 
 impl Epoch {
-    /// Somebody starts to run tasks.
+    /// Somebody starts to run tasks, or has come to rest.
     pub(crate) fn nudge(&self) {
         if self.dozing.swap(false, Ordering::AcqRel) {
             self.gate.signal();
@@ -79,56 +82,61 @@ pub(crate) fn start(core: &Arc<Core>) -> std::io::Result<JoinHandle<()>> {
 
 fn run(core: &Core) {
     let epoch = &core.epoch;
-    let mut next_roll_ns = 0;
-    let (mut runs, mut active_ns) = (u64::MAX, 0);
-    let mut settled = false;
+    let (mut runs, mut settled) = (u64::MAX, false);
+    // Threads of tasks make no roll-ups, and say that they have begun, but not that they are still at it.
+    let (slack_ns, longest_ns) = match core.options.mode {
+        Mode::State => (SLACK_NS, LONG_NS),
+        Mode::Threads => (0, LOOK_NS),
+    };
     while !epoch.closed.load(Ordering::Acquire) {
         epoch.wakes_at_ns.store(0, Ordering::Release);
         let now = now_ns();
         core.timers.ring_due(now);
-        let schedules = core.options.mode == Mode::State;
         if core.runs() != runs {
-            (runs, active_ns, settled) = (core.runs(), now, false);
+            (runs, settled) = (core.runs(), false);
         }
-        let active = schedules && (now < active_ns + LINGER_NS || core.queue.has_ready());
-        if active && now >= epoch.next_ns.load(Ordering::Relaxed) {
-            plan(core, &mut locked(&core.planner), now);
+        if now >= epoch.next_roll_ns.load(Ordering::Relaxed).saturating_add(slack_ns) {
+            settled = !roll(core, &mut locked(&core.planner), now);
         }
-        if now >= next_roll_ns {
-            settled = !locked(&core.planner).roll(core, now);
-            next_roll_ns = now + ROLL_NS;
-        }
-        // Threads of tasks say that they have begun, but not that they are still at it.
-        let mut until = now + if schedules { LONG_NS } else { LOOK_NS };
-        if active {
-            until = until.min(epoch.next_ns.load(Ordering::Relaxed));
-        }
+        let mut until = now + longest_ns;
         if !settled {
-            until = until.min(next_roll_ns);
+            until = until.min(epoch.next_roll_ns.load(Ordering::Relaxed).saturating_add(slack_ns));
         }
-        sleep(core, until, !active && settled);
+        sleep(core, until, settled);
     }
     // What it remembers of queries goes with the thread.
     *locked(&core.planner) = Planner::new(core.options.policy);
 }
 
-/// Plans, unless somebody has done so meanwhile.
+/// Plans.
 fn plan(core: &Core, planner: &mut Planner, now: u64) {
-    let next_ns = &core.epoch.next_ns;
-    if now >= next_ns.load(Ordering::Relaxed) {
-        next_ns.store(now + epoch_ns(planner.plan(core, now)), Ordering::Relaxed);
-    }
+    core.epoch.next_ns.store(now + epoch_ns(planner.plan(core, now)), Ordering::Relaxed);
 }
 
-/// Plans if that is overdue, and nobody is at it (E3): for a worker, between two tasks.
-pub(crate) fn plan_if_late(core: &Core, now: u64) {
-    if now < core.epoch.next_ns.load(Ordering::Relaxed).saturating_add(EPOCH_NS) {
+/// Rolls the counters up. Whether any task has run since the last time.
+fn roll(core: &Core, planner: &mut Planner, now: u64) -> bool {
+    core.epoch.next_roll_ns.store(now + ROLL_NS, Ordering::Relaxed);
+    planner.roll(core, now)
+}
+
+/// Makes the plan and the roll-up that are due, if nobody is at it (E3): for a worker, between two tasks.
+pub(crate) fn tend(core: &Core, now: u64) {
+    let plan_due = || now >= core.epoch.next_ns.load(Ordering::Relaxed);
+    let roll_due = || now >= core.epoch.next_roll_ns.load(Ordering::Relaxed);
+    if !plan_due() && !roll_due() {
         return;
     }
-    match core.planner.try_lock() {
-        Ok(mut planner) => plan(core, &mut planner, now),
-        Err(TryLockError::Poisoned(planner)) => plan(core, &mut planner.into_inner(), now),
-        Err(TryLockError::WouldBlock) => {}
+    let mut planner = match core.planner.try_lock() {
+        Ok(planner) => planner,
+        Err(TryLockError::Poisoned(planner)) => planner.into_inner(),
+        Err(TryLockError::WouldBlock) => return,
+    };
+    // Again: another worker may have been faster.
+    if roll_due() {
+        roll(core, &mut planner, now);
+    }
+    if plan_due() {
+        plan(core, &mut planner, now);
     }
 }
 
@@ -148,7 +156,7 @@ fn sleep(core: &Core, mut until_ns: u64, doze: bool) {
         // E2: whoever woke up before this has not nudged, but is not asleep any more.
         if core.queue.parked() < core.workers.len() || core.queue.has_ready() {
             epoch.dozing.store(false, Ordering::Release);
-            until_ns = until_ns.min(now_ns() + EPOCH_NS);
+            until_ns = until_ns.min(now_ns() + ROLL_NS);
         }
     }
     epoch.wakes_at_ns.store(until_ns, Ordering::Release);

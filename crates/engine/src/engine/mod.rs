@@ -1,7 +1,7 @@
 //! The engine: many queries on a few workers.
 //!
-//! An [`Engine`] owns its threads: workers that run tasks (or a thread for each task), the epoch thread that ranks them,
-//! and the allocator behind the [`Coordinator`]. Queries come and go while others run.
+//! An [`Engine`] owns its threads: workers that run and rank tasks (or a thread for each task), the epoch thread that
+//! rings timers, and the allocator behind the [`Coordinator`]. Queries come and go while others run.
 //!
 //! N1. `stop` ends every query and joins every thread; nothing of the engine runs afterwards. Dropping the engine stops
 //!     it. In a forked child, where there are no such threads, both do nothing.

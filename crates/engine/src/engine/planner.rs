@@ -14,7 +14,7 @@ use super::core::Core;
 use super::roster::{Part, Roster};
 use crate::clock::now_ns;
 
-/// What the epoch thread remembers of a task from roll-up to roll-up.
+/// What is remembered of a task from roll-up to roll-up.
 #[derive(Default)]
 struct Past {
     rollup: Rollup,

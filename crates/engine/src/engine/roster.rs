@@ -1,4 +1,4 @@
-//! Which tasks there are: for the epoch thread and for metrics.
+//! Which tasks there are: for the planner and for metrics.
 //!
 //! The list is replaced as a whole when a query comes or goes; whoever looks at it keeps the one it has.
 

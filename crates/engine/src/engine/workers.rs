@@ -70,7 +70,7 @@ impl Host<TaskCell> for Worker<'_> {
         self.stats.runs.add(1);
         self.meter.note(busy_ns, end_ns, self.core);
         cell.bell.row.spend(busy_ns, ran == Ran::Ready);
-        epoch::plan_if_late(self.core, end_ns);
+        epoch::tend(self.core, end_ns);
         match ran {
             Ran::Ready => Handed::Ready(cell.bell.row.class()),
             Ran::Idle => Handed::Idle,
@@ -94,6 +94,7 @@ impl Host<TaskCell> for Worker<'_> {
 
     fn before_park(&mut self) {
         self.stats.parked_since_ns.set(now_ns());
+        self.core.epoch.nudge();
     }
 
     fn unparked(&mut self) {
