@@ -168,6 +168,9 @@ class Pump:
             if self._task is not None and self._loop is not None and not self._is_closing:
                 self._loop.call_soon_threadsafe(self._task.cancel)
             self._is_closing = True
+            if self._thread is None:  # nobody will ever begin
+                self._has_ended = True
+                self._changed.notify_all()
 
     def _start(self) -> None:
         context = contextvars.copy_context()

@@ -219,7 +219,8 @@ class AwaitedItems(Items):
             >>> async def nothing():
             ...     return
             ...     yield
-            >>> AwaitedItems(Pump(nothing()), None, "data").waiter.ready(60)
+            >>> items = AwaitedItems(Pump(nothing()), None, "data")
+            >>> items.waiter.ready(60)
             True
         """
         self._is_read = True

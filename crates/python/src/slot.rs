@@ -16,6 +16,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use penstock_border::guarded;
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 use pyo3::{PyTraverseError, PyTypeInfo, PyVisit};
@@ -28,6 +29,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[pyclass(frozen, weakref, module = "penstock._penstock")]
 struct Held(Mutex<Option<Py<PyAny>>>);
 
+#[guarded]
 #[pymethods]
 impl Held {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use penstock_border::guarded;
 use penstock_engine::Query as Running;
 use pyo3::prelude::*;
 
@@ -45,6 +46,7 @@ impl Waiter {
     }
 }
 
+#[guarded]
 #[pymethods]
 impl Waiter {
     /// Whether there is a batch, or the end, before so many seconds are over. For threads that read for another query.
