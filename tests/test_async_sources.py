@@ -186,6 +186,7 @@ def test_it_is_cancelled_when_the_collector_takes_the_engine(shared: bool) -> No
         assert done.wait(LONG)
 
 
+@pytest.mark.slow
 def test_what_the_collector_takes_is_out_of_reach_for_the_threads(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +196,7 @@ def test_what_the_collector_takes_is_out_of_reach_for_the_threads(
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        for _ in range(60):
+        for _ in range(30):
             ring: list[Any] = []
             for _ in range(4):
                 engine = ps.Engine(workers=1)
