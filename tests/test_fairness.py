@@ -7,9 +7,14 @@ on time only catch hangs; shares are counted in rows, over long enough, with muc
 from __future__ import annotations
 
 import operator
+import os
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -206,21 +211,51 @@ def test_replays_come_to_their_end_beside_one_that_never_does(policy: Policy, wo
         go_on([busy])
 
 
+def share_evenly(queries: list[ps.Query]) -> None:
+    """Nobody has more than a few times what another has, once the slowest has had many turns."""
+    go_on(queries)
+    before = [rows_in(query) for query in queries]
+    taken = [0] * len(queries)
+    began = time.monotonic()
+    while min(taken) < 8_000_000:
+        assert time.monotonic() < began + 3 * HANG_SECONDS, taken
+        time.sleep(0.05)
+        taken = [rows_in(query) - rows for query, rows in zip(queries, before, strict=True)]
+    assert max(taken) < 4 * min(taken), taken
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_queries_alike_get_alike(policy: Policy, workers: int) -> None:
-    """Four times the same, as fast as possible: nobody has more than a few times what another has."""
+    """Four times the same, as fast as possible."""
     with ps.Engine(workers=workers, policy=policy) as engine:
-        queries = [engine.submit(BUSY, source=unpaced(), sink="discard") for _ in range(4)]
-        go_on(queries)
-        before = [rows_in(query) for query in queries]
-        began = time.monotonic()
-        # Until the slowest has had many turns.
-        while min(map(sum, zip(map(rows_in, queries), (-rows for rows in before), strict=True))) < 8_000_000:
-            assert time.monotonic() < began + 3 * HANG_SECONDS
-            time.sleep(0.05)
-        taken = [rows_in(query) - rows for query, rows in zip(queries, before, strict=True)]
-    assert max(taken) < 4 * min(taken), taken
+        share_evenly([engine.submit(BUSY, source=unpaced(), sink="discard") for _ in range(4)])
+
+
+@contextmanager
+def busy_processors() -> Iterator[None]:
+    """Two other programs for every processor, for a few minutes at most."""
+    burn = "import time\nend = time.monotonic() + 300\nwhile time.monotonic() < end: pass"
+    others = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads get another priority through /proc")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_queries_alike_get_alike_while_only_workers_run(policy: Policy) -> None:
+    """On a busy machine a thread that sleeps may wait for seconds until it has a processor."""
+    with ps.Engine(workers=1, policy=policy) as engine, busy_processors():
+        names = {task: (task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+        mine = [int(task.name) for task, name in names.items() if name == "penstock-epoch"]
+        assert mine, names
+        for thread in mine:
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+        share_evenly([engine.submit(BUSY, source=unpaced(), sink="discard") for _ in range(4)])
 
 
 def test_tasks_are_in_the_order_in_which_rows_pass_them() -> None:

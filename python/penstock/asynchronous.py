@@ -202,7 +202,7 @@ class Pump:
         try:
             await self._read_from(aiter(self._source), wanted)
         finally:
-            with self._changed:  # whoever has the lock and finds a loop here may use it
+            with self._changed:  # `take` and `cancel` use the loop they find here, under this lock
                 self._loop = self._task = self._wanted = None
 
     async def _read_from(self, items: Any, wanted: asyncio.Event) -> None:

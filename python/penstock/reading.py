@@ -1,7 +1,8 @@
 """Who waits for what this thread reads: a query must not wait for itself.
 
-An iterable runs on the thread that reads it. If it waits for the end of the query that it feeds, neither ever
-comes. So whoever calls into an iterable says for whom, and who waits asks.
+An iterable runs on the thread that reads it. If it waits for the query that it feeds, both wait for ever. So
+a thread that calls into an iterable records which query it reads for, and every function that waits checks
+that record.
 """
 
 from collections.abc import Callable

@@ -209,19 +209,20 @@ class AwaitedItems(Items):
 
     @property
     def waiter(self) -> Any:
-        """What a thread of the engine waits with: `ready`, as above.
+        """The object whose `ready` a thread of the engine calls to wait for the next item.
 
-        It does not lead to the items, which the collector may take while the thread waits.
+        It does not refer to the items, so the collector can free them while the thread waits.
 
         Example:
+            >>> import pyarrow as pa
             >>> from penstock.sources import AwaitedItems
             >>> from penstock.asynchronous import Pump
-            >>> async def nothing():
-            ...     return
-            ...     yield
-            >>> items = AwaitedItems(Pump(nothing()), None, "data")
+            >>> async def tables():
+            ...     yield pa.table({"price": [1]})
+            >>> items = AwaitedItems(Pump(tables()), None, "data")
             >>> items.waiter.ready(60)
             True
+            >>> items.close()
         """
         self._is_read = True
         return self._pump.waiter
@@ -241,15 +242,14 @@ class AwaitedItems(Items):
             ...     yield
             >>> AwaitedItems(Pump(nothing()), None, "data").close()
         """
-        pump = getattr(
-            self, "_pump", None
-        )  # the thread that reads may come upon what the collector has emptied
+        # The reading thread may call this after the collector has cleared the attributes.
+        pump = getattr(self, "_pump", None)
         if pump is not None:
             pump.close()
             super().close()
 
     def __del__(self) -> None:
-        # The collector has taken the query and its engine: nobody reads on, and nobody is left to say so.
+        # The collector has freed the query and its engine, so nothing else will stop the pump.
         pump = getattr(self, "_pump", None)
         if pump is not None:
             pump.cancel()

@@ -113,6 +113,8 @@ def test_crate_inherits_the_lints_and_the_version(crate: str) -> None:
     assert content["lints"] == {"workspace": True}
     assert content["package"]["version"] == {"workspace": True}
     assert content["package"]["license"] == {"workspace": True}
+    # Otherwise `cargo bench` also builds the unit tests of every crate, with LTO.
+    assert content["lib"]["bench"] is False
 
 
 def test_rust_and_python_agree_on_version_and_licence() -> None:

@@ -1,13 +1,14 @@
-//! Epochs: workers rank the tasks and roll counters up as they go; a thread rings timers, and sees to what is left when
-//! the workers have come to rest.
+//! Epochs: workers rank the tasks and roll up the counters between two tasks; the epoch thread fires timers, and makes
+//! the last roll-up once all workers sleep.
 //!
-//! E1. A timer that is set while the thread is about to sleep is not missed: the thread says when it will wake
-//!     (`wakes_at_ns`) and then looks at the timers again; whoever sets one adds it, under the lock of the timers, and
-//!     then looks at when the thread will wake.
-//! E2. The thread dozes, without a tick, only while all workers sleep. Whoever wakes up, or goes to sleep, nudges it.
-//! E3. Plans are made by workers, between two tasks: ranks matter to nobody else, and a worker that runs has a processor.
-//!     A thread of its own may get none for seconds beside busy workers, and would hold the planner meanwhile. A worker
-//!     that finds the planner taken goes on: another worker is at it.
+//! E1. A timer that is set while the thread is about to sleep is not missed. The thread first stores when it will wake
+//!     (`wakes_at_ns`) and then checks the timers again; a caller that sets a timer first adds it, under the lock of
+//!     the timers, and then compares it with `wakes_at_ns`.
+//! E2. The thread sleeps without a tick only while all workers sleep. A worker that wakes up or goes to sleep nudges
+//!     it.
+//! E3. Workers make the plans, between two tasks: only workers use the ranks, and a running worker has a processor. On
+//!     a busy machine a separate thread may wait for a processor for seconds, with the planner locked. A worker that
+//!     finds the planner locked skips the plan: another worker is making it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -153,7 +154,7 @@ fn sleep(core: &Core, mut until_ns: u64, doze: bool) {
     let epoch = &core.epoch;
     if doze {
         epoch.dozing.swap(true, Ordering::AcqRel);
-        // E2: whoever woke up before this has not nudged, but is not asleep any more.
+        // E2: a worker that woke up before the swap did not nudge, but it is not parked any more.
         if core.queue.parked() < core.workers.len() || core.queue.has_ready() {
             epoch.dozing.store(false, Ordering::Release);
             until_ns = until_ns.min(now_ns() + ROLL_NS);
