@@ -17,7 +17,7 @@ import pytest
 import penstock as ps
 from penstock import col
 from penstock.options import read_options
-from reference.live import COUNTS, HANG_SECONDS, STREAM, batch, rows, soon
+from reference.live import COUNTS, HANG_SECONDS, SCHEMA, STREAM, batch, comes_to, rows, soon
 
 # Late rows are counted here, and nobody has to be warned of them.
 pytestmark = pytest.mark.filterwarnings("ignore::penstock.LateRowsWarning")
@@ -203,6 +203,19 @@ def test_metrics_are_plain_values(engine: ps.Engine) -> None:
     assert {"name", "rows_in", "rows_out", "runs", "seconds"} == set(found["operators"][0])
     assert {"name", "pending_rows", "signals", "runs", "seconds", "blocked_seconds", "time_share", "cost_ns",
             "selectivity"} == set(found["tasks"][0])  # fmt: skip
+
+
+def test_overhead_does_not_count_the_run_of_the_moment(engine: ps.Engine) -> None:
+    """Such time would be taken back when the run ends."""
+    times = pa.array(range(1 << 16), pa.int64())
+    endless = ps.replay(pa.table([times, times], schema=SCHEMA), rounds=None)
+    query = engine.submit(COUNTS, source=endless, sink="discard")
+    assert comes_to(query, "rows_in", 1_000_000)
+    found = [engine.metrics()["workers"] for _ in range(2_000)]
+    for worker in zip(*found, strict=True):
+        for name in ("runs", "busy_seconds", "overhead_seconds"):
+            values = [metrics[name] for metrics in worker]
+            assert values == sorted(values), name
 
 
 @pytest.mark.parametrize(

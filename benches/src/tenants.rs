@@ -210,14 +210,14 @@ fn runs(metrics: &EngineMetrics) -> u64 {
     metrics.workers.iter().map(|worker| worker.runs).sum()
 }
 
-/// Time spent on deciding what to run, as a part of the time that tasks ran, between two looks at the engine.
+/// Returns the time that workers spent on deciding what to run, planning included, divided by the time that tasks ran,
+/// between two readings of the metrics.
 pub fn share_between(before: &EngineMetrics, after: &EngineMetrics) -> f64 {
     let sum = |metrics: &EngineMetrics, of: fn(&penstock_engine::WorkerMetrics) -> u64| {
         metrics.workers.iter().map(of).sum::<u64>()
     };
     let between = |of: fn(&penstock_engine::WorkerMetrics) -> u64| sum(after, of) - sum(before, of);
-    let planning = (after.planning_ns + after.rolling_ns) - (before.planning_ns + before.rolling_ns);
-    (between(|worker| worker.overhead_ns) + planning) as f64 / between(|worker| worker.busy_ns).max(1) as f64
+    between(|worker| worker.overhead_ns) as f64 / between(|worker| worker.busy_ns).max(1) as f64
 }
 
 #[cfg(test)]

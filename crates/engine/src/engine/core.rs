@@ -26,8 +26,9 @@ pub(crate) const USUAL_QUANTUM: Quantum = Quantum::of_rows(u64::MAX);
 /// What one worker did.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerStats {
-    pub(crate) started_ns: Counter,
     pub(crate) busy_ns: Counter,
+    /// Time between runs that it was awake, up to its last run or sleep.
+    pub(crate) overhead_ns: Counter,
     pub(crate) parked_ns: Counter,
     pub(crate) parks: Counter,
     pub(crate) runs: Counter,

@@ -461,7 +461,7 @@ impl Engine {
         }
     }
 
-    /// What it has come to.
+    /// Returns the metrics of the engine as a whole.
     pub fn metrics(&self) -> EngineMetrics {
         let core = self.0.core();
         let roster = core.roster.get();
@@ -469,14 +469,12 @@ impl Engine {
         let worker = |stats: &core::WorkerStats| {
             let since = stats.parked_since_ns.get();
             let asleep = if since == 0 { 0 } else { now.saturating_sub(since) };
-            let (busy_ns, parked_ns) = (stats.busy_ns.get(), stats.parked_ns.get() + asleep);
-            let alive_ns = now.saturating_sub(stats.started_ns.get());
             WorkerMetrics {
                 runs: stats.runs.get(),
-                busy_ns,
-                parked_ns,
+                busy_ns: stats.busy_ns.get(),
+                parked_ns: stats.parked_ns.get() + asleep,
                 parks: stats.parks.get(),
-                overhead_ns: alive_ns.saturating_sub(busy_ns + parked_ns),
+                overhead_ns: stats.overhead_ns.get(),
             }
         };
         EngineMetrics {

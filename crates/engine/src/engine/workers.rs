@@ -58,16 +58,27 @@ struct Worker<'a> {
     core: &'a Core,
     stats: &'a WorkerStats,
     meter: CpuMeter,
+    /// When its last run or sleep ended: the time until the next one begins is overhead.
+    left_ns: u64,
+}
+
+impl Worker<'_> {
+    /// Counts the overhead that ends now.
+    fn note_overhead(&self, now_ns: u64) {
+        self.stats.overhead_ns.add(now_ns.saturating_sub(self.left_ns));
+    }
 }
 
 impl Host<TaskCell> for Worker<'_> {
     fn run(&mut self, _: TaskId, cell: &mut TaskCell) -> Handed {
         let start_ns = now_ns();
+        self.note_overhead(start_ns);
         let quantum = cell.bell.row.quantum(USUAL_QUANTUM);
         let (end_ns, ran) = cell.run(quantum, start_ns, self.core);
         let busy_ns = end_ns.saturating_sub(start_ns);
         self.stats.busy_ns.add(busy_ns);
         self.stats.runs.add(1);
+        self.left_ns = end_ns;
         self.meter.note(busy_ns, end_ns, self.core);
         cell.bell.row.spend(busy_ns, ran == Ran::Ready);
         epoch::tend(self.core, end_ns);
@@ -93,13 +104,16 @@ impl Host<TaskCell> for Worker<'_> {
     }
 
     fn before_park(&mut self) {
-        self.stats.parked_since_ns.set(now_ns());
+        let now = now_ns();
+        self.note_overhead(now);
+        self.stats.parked_since_ns.set(now);
         self.core.epoch.nudge();
     }
 
     fn unparked(&mut self) {
-        let since = self.stats.parked_since_ns.get();
-        self.stats.parked_ns.add(now_ns().saturating_sub(since));
+        let now = now_ns();
+        self.stats.parked_ns.add(now.saturating_sub(self.stats.parked_since_ns.get()));
+        self.left_ns = now;
         self.stats.parked_since_ns.set(0);
         self.stats.parks.add(1);
         self.core.epoch.nudge();
@@ -113,8 +127,7 @@ pub(crate) fn start(core: &Arc<Core>, number: usize) -> std::io::Result<JoinHand
     thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
         RUNS_FOR.set(Some(core.number));
         let stats = &core.workers[number];
-        stats.started_ns.set(now_ns());
-        let mut worker = Worker { core: &core, stats, meter: CpuMeter::default() };
+        let mut worker = Worker { core: &core, stats, meter: CpuMeter::default(), left_ns: now_ns() };
         work(&core.queue, number, &mut worker);
     })
 }
