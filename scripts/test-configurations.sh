@@ -45,8 +45,16 @@ with_properties() {
         grep --invert-match --extended-regexp "tests/($(printf '%s|' "${LEFT_OUT[@]}" test_engine_ test_workload_ | sed 's/|$//'))" |
         tr '\n' ' '
 }
-CHOSEN="-m hypothesis $(with_properties)"
-[ "${PENSTOCK_WHOLE_SUITE:-}" != 1 ] || CHOSEN=tests
+PROPERTIES="-m hypothesis $(with_properties)"
+DAY=$(($(date +%s) / 86400))
+# What to run in the configuration of that number.
+chosen() {
+    case "${PENSTOCK_WHOLE_SUITE:-}" in
+        1) echo tests ;;
+        third) [ $((($1 + DAY) % 3)) -ne 0 ] && echo "$PROPERTIES" || echo tests ;;
+        *) echo "$PROPERTIES" ;;
+    esac
+}
 
 folder= needs=
 if [ "${1:-}" = --jobs ]; then
@@ -76,9 +84,10 @@ fi
 
 jobs=()
 for settings in "${given[@]}"; do
+    number=$((${#jobs[@]} / 2 + 1))
     # The cache of pytest is one folder, which several at a time would fight over.
-    jobs+=("$settings$needs" "$CLEAN $settings .venv/bin/python -m pytest -q -p no:cacheprovider $CHOSEN \
-${folder:+--junitxml=$folder/configuration-$((${#jobs[@]} / 2 + 1)).xml} \
+    jobs+=("$settings$needs" "$CLEAN $settings .venv/bin/python -m pytest -q -p no:cacheprovider $(chosen $number) \
+${folder:+--junitxml=$folder/configuration-$number.xml} \
 ${LEFT_OUT[*]/#/--ignore=tests/} $LEFT_OUT_GLOBS ${*@Q}")
 done
 if [ -n "$folder" ]; then

@@ -68,7 +68,7 @@ case "$tier" in
         ;;
     soak)
         # Every run draws other examples and schedules; a failure prints what it takes to draw them again.
-        export PENSTOCK_WHOLE_SUITE=1
+        export PENSTOCK_WHOLE_SUITE="${PENSTOCK_WHOLE_SUITE:-third}"
         mapfile -d '' -t configurations < <(scripts/test-configurations.sh --jobs "$TIMINGS" --needs Package)
         suites=(
             "Package" "$PACKAGE install"

@@ -240,6 +240,35 @@ def test_one_that_goes_on_when_it_is_cancelled_ends_at_its_next_item() -> None:
         assert done.wait(LONG)
 
 
+class Closing:
+    """An iterable without items that takes a while to clean up."""
+
+    def __init__(self) -> None:
+        self.begins, self.may_end, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def __aiter__(self) -> Closing:
+        return self
+
+    async def __anext__(self) -> pa.Table:
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.begins.set()
+        while not self.may_end.is_set():
+            await asyncio.sleep(0.001)
+        self.ended.set()
+
+
+def test_an_iterable_that_has_ended_cleans_up_although_its_query_is_stopped() -> None:
+    closing = Closing()
+    with ps.Engine(workers=1) as engine:
+        query = engine.submit(STREAM, source=closing, sink="discard")
+        assert closing.begins.wait(LONG)
+        threading.Timer(0.2, closing.may_end.set).start()
+        query.stop()
+    assert closing.ended.wait(LONG)
+
+
 LEAVING = {
     "script": "",
     "with": "with engine: pass",

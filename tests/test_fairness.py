@@ -23,7 +23,7 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from reference.live import HANG_SECONDS, SCHEMA, STREAM, batch, rows, soon
+from reference.live import HANG_SECONDS, SCHEMA, STREAM, batch, comes_to, rows, soon
 
 Policy = Literal["adaptive", "fcfs", "rr"]
 POLICIES: tuple[Policy, ...] = ("adaptive", "fcfs", "rr")
@@ -178,6 +178,8 @@ def test_watermarks_and_silence_of_others_are_not_held_up(policy: Policy) -> Non
         closed = engine.submit(closing, source=third)
         by_function = engine.submit(marked.window(ps.tumbling(10), by="k").agg(n=ps.count()), source=fourth)
         assert left.push(batch(1, 2))
+        # It may have been silent for too long already, and then it is not waited for until its rows are in.
+        assert comes_to(both, "rows_in", 2)
         assert right.push(batch(3, 25))
         assert [row["n"] for row in rows([next(iter(both))])] == [3]
         assert third.push(batch(1, 2, 3))

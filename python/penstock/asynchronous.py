@@ -216,6 +216,8 @@ class Pump:
                     self._changed.notify_all()
                 await wanted.wait()
         finally:
+            with self._changed:  # who cleans up already is not cancelled for that
+                self._task = None
             close = getattr(items, "aclose", None)
             if close is not None:
                 await close()

@@ -46,6 +46,13 @@ def test_a_configuration_has_all_property_tests_or_the_whole_suite() -> None:
     assert int(all_of_them[1]) > 1_000
 
 
+def test_of_three_configurations_in_a_row_one_has_the_whole_suite_and_the_others_their_properties() -> None:
+    listed = run("--jobs", "build/timings", PENSTOCK_WHOLE_SUITE="third").stdout.split("\0")
+    whole = [" -m hypothesis " not in command for command in listed[1::2]]
+    assert len(whole) == len(CONFIGURATIONS)
+    assert all(sum(whole[first : first + 3]) == 1 for first in range(len(whole) - 2)), whole
+
+
 def test_the_settings_reach_the_engine_and_a_failure_is_a_failure() -> None:
     good, bad = "PENSTOCK_CHAIN=off PENSTOCK_BLOCK_ROWS=2", "PENSTOCK_CHAIN=sideways"
     chosen = ("--", "-k", "test_the_length_is_the_number_of_rows")

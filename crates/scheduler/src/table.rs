@@ -113,9 +113,14 @@ impl TaskRow {
         self.is_gone.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it is gone.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
     /// What waits for the task now. A call, and output that has not left yet, count like a signal.
     pub fn work(&self) -> Work {
-        if self.is_gone.load(Ordering::Relaxed) {
+        if self.is_gone() {
             return Work::default();
         }
         let mut work = self.pending.get().map_or_else(Work::default, |pending| pending.work());

@@ -64,10 +64,10 @@ impl Bell {
         fence(Ordering::SeqCst); // R2
     }
 
-    /// Its place in the queue, if it has one.
+    /// Its place in the queue, if it has one: neither before it is installed nor once it is gone.
     pub(crate) fn task(&self) -> Option<TaskId> {
         match self.way.get() {
-            Some(Way::Workers { task, .. }) => Some(*task),
+            Some(Way::Workers { task, .. }) if !self.row.is_gone() => Some(*task),
             _ => None,
         }
     }

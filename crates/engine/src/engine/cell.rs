@@ -158,13 +158,14 @@ impl TaskCell {
 
     fn drop_body(&mut self) {
         if let Some(body) = self.body.take() {
+            // First: another task may have its place already.
+            self.bell.row.leave();
             // What an operator holds may panic as it goes; its query has ended either way.
             let dropped = catch_unwind(AssertUnwindSafe(|| drop(body)));
             if let Err(panic) = dropped {
                 let text = panic_text(&*panic);
                 self.query.fail(RunError::Panicked { operator: self.name.clone(), text });
             }
-            self.bell.row.leave();
             self.query.task_gone();
         }
     }

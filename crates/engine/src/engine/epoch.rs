@@ -8,13 +8,15 @@
 //!     it.
 //! E3. Workers make the plans, between two tasks: only workers use the ranks, and a running worker has a processor. On
 //!     a busy machine a separate thread may wait for a processor for seconds, with the planner locked. A worker that
-//!     finds the planner locked skips the plan: another worker is making it.
+//!     finds the planner locked skips the plan: another worker is making it. The time of the processor is read
+//!     without the lock: at a system call a busy thread is likely to lose its processor.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use penstock_memory::platform;
 use penstock_queue::gate::Gate;
 use penstock_scheduler::profile::Counter;
 
@@ -47,6 +49,8 @@ pub(crate) struct Epoch {
     wakes_at_ns: AtomicU64,
     /// When the next plan is due.
     next_ns: AtomicU64,
+    /// The time of a core that the last plan took.
+    plan_cpu_ns: AtomicU64,
     /// When the next roll-up is due.
     next_roll_ns: AtomicU64,
     pub(crate) epochs: Counter,
@@ -96,22 +100,19 @@ fn run(core: &Core) {
         if core.runs() != runs {
             (runs, settled) = (core.runs(), false);
         }
-        if now >= epoch.next_roll_ns.load(Ordering::Relaxed).saturating_add(slack_ns) {
-            settled = !roll(core, &mut locked(&core.planner), now);
+        let late_ns = || epoch.next_roll_ns.load(Ordering::Relaxed).saturating_add(slack_ns);
+        if now >= late_ns() {
+            let mut planner = locked(&core.planner);
+            // Again: a worker may have made it while this thread waited.
+            if now >= late_ns() {
+                settled = !roll(core, &mut planner, now);
+            }
         }
-        let mut until = now + longest_ns;
-        if !settled {
-            until = until.min(epoch.next_roll_ns.load(Ordering::Relaxed).saturating_add(slack_ns));
-        }
-        sleep(core, until, settled);
+        let until = if settled { now + longest_ns } else { late_ns().min(now + longest_ns) };
+        sleep(core, until, settled.then_some(runs));
     }
     // What it remembers of queries goes with the thread.
     *locked(&core.planner) = Planner::new(core.options.policy);
-}
-
-/// Plans.
-fn plan(core: &Core, planner: &mut Planner, now: u64) {
-    core.epoch.next_ns.store(now + epoch_ns(planner.plan(core, now)), Ordering::Relaxed);
 }
 
 /// Rolls the counters up. Whether any task has run since the last time.
@@ -120,24 +121,44 @@ fn roll(core: &Core, planner: &mut Planner, now: u64) -> bool {
     planner.roll(core, now)
 }
 
-/// Makes the plan and the roll-up that are due, if nobody is at it (E3): for a worker, between two tasks.
+/// Makes the roll-up and the plan that are due, if nobody is at it (E3): for a worker, between two tasks.
 pub(crate) fn tend(core: &Core, now: u64) {
-    let plan_due = || now >= core.epoch.next_ns.load(Ordering::Relaxed);
-    let roll_due = || now >= core.epoch.next_roll_ns.load(Ordering::Relaxed);
-    if !plan_due() && !roll_due() {
-        return;
-    }
-    let mut planner = match core.planner.try_lock() {
-        Ok(planner) => planner,
-        Err(TryLockError::Poisoned(planner)) => planner.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
-    };
-    // Again: another worker may have been faster.
-    if roll_due() {
+    let epoch = &core.epoch;
+    // Asked again with the planner locked: another worker may have been faster.
+    let roll_due = || now >= epoch.next_roll_ns.load(Ordering::Relaxed);
+    if roll_due()
+        && let Some(mut planner) = try_locked(&core.planner)
+        && roll_due()
+    {
         roll(core, &mut planner, now);
     }
-    if plan_due() {
-        plan(core, &mut planner, now);
+    let plan_due = || now >= epoch.next_ns.load(Ordering::Relaxed);
+    // If nobody waits, the order does not matter.
+    if !plan_due() || !core.queue.has_ready() {
+        return;
+    }
+    let (until_ns, cpu_ns) = cpu_time(|| {
+        let mut planner = try_locked(&core.planner).filter(|_| plan_due())?;
+        planner.plan(core, now);
+        // As long as the last one, until it is known what this plan has cost.
+        let until_ns = now + epoch_ns(epoch.plan_cpu_ns.load(Ordering::Relaxed));
+        epoch.next_ns.store(until_ns, Ordering::Relaxed);
+        Some(until_ns)
+    });
+    let Some(until_ns) = until_ns else { return };
+    epoch.plan_cpu_ns.store(cpu_ns, Ordering::Relaxed);
+    // Unless the next plan is made already.
+    let known_ns = now + epoch_ns(cpu_ns);
+    let _ = epoch.next_ns.compare_exchange(until_ns, known_ns, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Returns what `work` returns, and the time of a core that it took.
+pub(super) fn cpu_time<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let (cpu_ns, began_ns) = (platform::thread_cpu_ns(), now_ns());
+    let done = work();
+    match platform::thread_cpu_ns().saturating_sub(cpu_ns) {
+        0 => (done, now_ns().saturating_sub(began_ns)), // the system does not say
+        cpu_ns => (done, cpu_ns),
     }
 }
 
@@ -145,17 +166,27 @@ fn locked(planner: &Mutex<Planner>) -> MutexGuard<'_, Planner> {
     planner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn try_locked(planner: &Mutex<Planner>) -> Option<MutexGuard<'_, Planner>> {
+    match planner.try_lock() {
+        Ok(planner) => Some(planner),
+        Err(TryLockError::Poisoned(planner)) => Some(planner.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// The time until the next plan, after one that took so much of a core.
 pub(super) fn epoch_ns(cpu_ns: u64) -> u64 {
     cpu_ns.saturating_mul(PLANNING_SHARE).clamp(EPOCH_NS, LONGEST_EPOCH_NS)
 }
 
-fn sleep(core: &Core, mut until_ns: u64, doze: bool) {
+/// Sleeps until then at the longest; without a tick if nothing has run since that many `runs`, which are rolled up.
+fn sleep(core: &Core, mut until_ns: u64, runs: Option<u64>) {
     let epoch = &core.epoch;
-    if doze {
+    if let Some(runs) = runs {
         epoch.dozing.swap(true, Ordering::AcqRel);
-        // E2: a worker that woke up before the swap did not nudge, but it is not parked any more.
-        if core.queue.parked() < core.workers.len() || core.queue.has_ready() {
+        // E2: a worker that woke up before the swap did not nudge, but it is not parked any more; or it is again, and has
+        // run.
+        if core.queue.parked() < core.workers.len() || core.queue.has_ready() || core.runs() != runs {
             epoch.dozing.store(false, Ordering::Release);
             until_ns = until_ns.min(now_ns() + ROLL_NS);
         }

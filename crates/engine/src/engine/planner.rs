@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use penstock_memory::platform;
 use penstock_queue::schedule::{Class, TaskId};
 use penstock_scheduler::profile::Reading;
 use penstock_scheduler::{Decision, Order, Policy, PolicyKind, QueryView, Rollup, Snapshot, TaskView};
@@ -78,7 +77,6 @@ impl Planner {
             .tasks
             .iter()
             .map(|task| TaskView {
-                task: task.bell.task().unwrap_or(TaskId::MAX),
                 query: task.query,
                 downstream: task.downstream.iter().copied().collect(),
                 is_source: task.is_source,
@@ -107,6 +105,8 @@ impl Planner {
         for (task, view) in self.roster.tasks.iter().zip(&mut self.snapshot.tasks) {
             let row = &task.bell.row;
             let work = row.work();
+            // A roster may be older or newer than its tasks: some have no place yet, and that of others is another's.
+            view.task = task.bell.task().unwrap_or(TaskId::MAX);
             (view.pending_rows, view.signals) = (work.rows, work.signals);
             view.is_blocked = row.did.blocked.get() > 0;
             view.is_running = row.did.running.get() > 0;
@@ -123,12 +123,8 @@ impl Planner {
         }
     }
 
-    /// Ranks all tasks, as they stand at `now`. The time of a core that it took.
-    pub(crate) fn plan(&mut self, core: &Core, now: u64) -> u64 {
-        if !core.queue.has_ready() {
-            return 0; // nobody waits, so the order does not matter
-        }
-        let cpu_ns = platform::thread_cpu_ns();
+    /// Ranks all tasks, as they stand at `now`.
+    pub(crate) fn plan(&mut self, core: &Core, now: u64) {
         self.refresh(core);
         self.snapshot.now_ns = now;
         self.fill();
@@ -152,10 +148,6 @@ impl Planner {
         }
         core.epoch.epochs.add(1);
         core.epoch.planning_ns.add(now_ns().saturating_sub(now));
-        match platform::thread_cpu_ns().saturating_sub(cpu_ns) {
-            0 => now_ns().saturating_sub(now), // the system does not say
-            cpu_ns => cpu_ns,
-        }
     }
 
     /// Rolls the counters up. Whether any task has run since the last time.
