@@ -5,9 +5,9 @@ anywhere, also from within a running loop; its timeouts and task groups work as 
 does in the background goes on while the engine has no room for more. Objects that belong to another loop,
 such as a connection that was opened there, cannot be used in it: open them inside.
 
-An item is asked for when the one before it was taken. When the query ends first, the task is cancelled where
-it waits, and the iterable is closed with `aclose`. What it awaits to clean up is waited for at the end of the
-interpreter, though not for ever.
+An item is asked for when somebody waits for it. When the query ends first, the task is cancelled where it
+waits, and the iterable is closed with `aclose`, which is not cancelled. What it awaits to clean up is waited
+for at the end of the interpreter, though not for ever.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 class Pump:
-    """Reads an asynchronous iterable, one item ahead at most.
+    """Reads an asynchronous iterable, item by item.
 
     Args:
         source: The iterable.
@@ -52,6 +52,7 @@ class Pump:
         self._error: BaseException | None = None
         self._has_ended = False
         self._is_closing = False
+        self._is_asked = True  # for the first one, when it starts
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._wanted: asyncio.Event | None = None
@@ -95,6 +96,10 @@ class Pump:
         with self._changed:
             if self._thread is None and not self._is_closing:
                 self._start()
+            if not (self._items or self._has_ended or self._is_asked):
+                self._is_asked = True
+                if self._loop is not None and self._wanted is not None:
+                    self._loop.call_soon_threadsafe(self._wanted.set)
             return self._changed.wait_for(lambda: bool(self._items) or self._has_ended, seconds)
 
     @property
@@ -132,10 +137,7 @@ class Pump:
         self.ready(None)
         with self._changed:
             if self._items:
-                item = self._items.pop()
-                if self._loop is not None and self._wanted is not None:
-                    self._loop.call_soon_threadsafe(self._wanted.set)
-                return item
+                return self._items.pop()
             error, self._error = self._error, None
         if error is not None:
             raise error
@@ -152,7 +154,8 @@ class Pump:
         """
         self.cancel()
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        # By number: `current_thread` makes an object for a thread of the engine, and keeps it.
+        if thread is not None and thread.ident != threading.get_ident():
             thread.join(_PATIENCE_SECONDS)
 
     def cancel(self) -> None:
@@ -165,19 +168,23 @@ class Pump:
             >>> Pump(numbers()).cancel()
         """
         with self._changed:
-            if self._task is not None and self._loop is not None and not self._is_closing:
-                self._loop.call_soon_threadsafe(self._task.cancel)
+            if self._loop is not None and not self._is_closing:
+                self._loop.call_soon_threadsafe(self._cancel_reading)
             self._is_closing = True
             if self._thread is None:  # nobody will ever begin
                 self._has_ended = True
                 self._changed.notify_all()
 
+    def _cancel_reading(self) -> None:
+        if self._task is not None:  # otherwise it cleans up already
+            self._task.cancel()
+
     def _start(self) -> None:
         context = contextvars.copy_context()
         run = threading.Thread(target=context.run, args=(self._run,), name="penstock-async", daemon=True)
+        run.start()
         self._thread = run
         _running.add(self)
-        run.start()
 
     def _run(self) -> None:
         error: BaseException | None = None
@@ -213,11 +220,11 @@ class Pump:
                     if self._is_closing:  # the iterable has caught what cancelled it
                         return
                     self._items.append(item)
+                    self._is_asked = False
                     self._changed.notify_all()
                 await wanted.wait()
         finally:
-            with self._changed:  # who cleans up already is not cancelled for that
-                self._task = None
+            self._task = None
             close = getattr(items, "aclose", None)
             if close is not None:
                 await close()

@@ -239,7 +239,7 @@ class Engine(Frozen):
                 for stream, one in given
             ]
             native = self._native.submit(outputs, sources, takers, name, on_lag, on_bad, spreading)
-        query = Query(native, self, [one for _, one in given if isinstance(one, SharedSource)])
+        query = Query(native, self, [read for read in (_read(one) for _, one in given) if read is not None])
         _note_taker(self, query, [opened for _, opened, _ in sources])
         with self._lock:
             gone = self._let_go()
@@ -544,11 +544,17 @@ def _open_any(opening: Opening, source: object, argument: str) -> object:
     return _open(opening, source, argument)  # type: ignore[arg-type]  # what it is not is refused there
 
 
-def _upstream(source: object) -> _penstock.Query | None:
-    """The query whose results that is, if it is one: whoever reads it ends behind the last of them."""
+def _read(source: object) -> Query | SharedSource | None:
+    """The query whose results that is, or the shared source, if it is one."""
     if isinstance(source, Results):
         source = source._query
-    return source._native if isinstance(source, Query) else None
+    return source if isinstance(source, Query | SharedSource) else None
+
+
+def _upstream(source: object) -> _penstock.Query | None:
+    """The query whose results that is, if it is one: whoever reads it ends behind the last of them."""
+    read = _read(source)
+    return read._native if isinstance(read, Query) else None
 
 
 def _note_taker(engine: Engine, taker: Query | SharedSource, opened: list[object]) -> None:

@@ -8,7 +8,7 @@ from weakref import ReferenceType, ref
 from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.batch import Batch
-from penstock.exceptions import EngineError, PlanError
+from penstock.exceptions import EngineError, PlanError, StreamConsumedError
 from penstock.hints import missing_of_query
 from penstock.lateness import warn_late
 from penstock.overview import html_overview, text_overview
@@ -25,6 +25,7 @@ __all__ = ["Query", "Results"]
 
 # How long a thread of the event loop's executor waits at a time. One that is cancelled is busy for so long.
 _SLICE_SECONDS = 0.05
+_ITSELF = "a query cannot wait for itself: this thread reads its source, and the query waits for the next batch of that"
 
 
 @final
@@ -50,20 +51,22 @@ class Query(Frozen):
         (True, 'finished')
     """
 
-    __slots__ = ("__weakref__", "_engine", "_native", "_reads")
+    __slots__ = ("__weakref__", "_engine", "_lent", "_native", "_reads")
 
     _native: _penstock.Query
     # Keeps the engine, which is stopped when nobody holds it any more.
     _engine: "Engine"
-    # The shared sources that it reads, which the engine keeps while they run.
-    _reads: "tuple[ReferenceType[SharedSource], ...]"
+    # The shared sources and queries that it reads, which the engine keeps while they run.
+    _reads: "tuple[ReferenceType[SharedSource | Query], ...]"
+    # Who reads its results alone, by output.
+    _lent: dict[int, Taker]
 
     def __init__(
-        self, native: _penstock.Query, engine: "Engine", reads: "Iterable[SharedSource]" = ()
+        self, native: _penstock.Query, engine: "Engine", reads: "Iterable[SharedSource | Query]" = ()
     ) -> None:
         if not isinstance(native, _penstock.Query):
             raise TypeError("a Query is not made directly: use engine.submit(stream, source=...)")
-        self._fill(_native=native, _engine=engine, _reads=tuple(ref(source) for source in reads))
+        self._fill(_native=native, _engine=engine, _reads=tuple(ref(source) for source in reads), _lent={})
 
     if not TYPE_CHECKING:  # a type checker is to know what is not there
 
@@ -174,14 +177,51 @@ class Query(Frozen):
         if late is not None:
             warn_late(*late, query=self.name, above=above + 1)
 
+    def _is_read_here(self) -> bool:
+        """Tells whether this thread is inside of an iterable that the query, or one that it reads, waits for."""
+        if self._native.is_pulled_here or is_read_here(self):
+            return True
+        reads = (one for one in (weak() for weak in self._reads) if one is not None)
+        return any(one._is_read_here() if isinstance(one, Query) else is_read_here(one) for one in reads)
+
     def _check_source(self) -> None:
         """Refuses to wait for the end inside of an iterable that the query waits for."""
-        takers = [self, *(source for source in (weak() for weak in self._reads) if source is not None)]
-        is_here = self._native.is_pulled_here or any(is_read_here(taker) for taker in takers)
-        if is_here and self.status == "running":
-            raise EngineError(
-                "a query cannot wait for itself: this thread reads its source, and the query waits for the "
-                "next batch of that"
+        if self._is_read_here() and self.status == "running":
+            raise EngineError(_ITSELF)
+
+    def _runs_at_rest(self) -> int | None:
+        """How often its tasks, and those of queries that it reads, have run, if no result comes of what they have."""
+        reads = [one for one in (weak() for weak in self._reads) if isinstance(one, Query)]
+        runs = [self._native.runs_at_rest(), *(one._runs_at_rest() for one in reads)]
+        return None if None in runs else sum(filter(None, runs))
+
+    def _check_progress(self, before: int | None) -> int | None:
+        """Refuses to wait for a result inside of an iterable that the query waits for, once none comes.
+
+        Args:
+            before: What this returned a while ago, or None.
+        """
+        if not self._is_read_here():
+            return None
+        runs = self._runs_at_rest()
+        if runs is not None and runs == before and self.status == "running":
+            raise EngineError(_ITSELF)
+        return runs
+
+    def _await_result(self, output: int) -> None:
+        """Waits for the next result inside of an iterable that the query waits for."""
+        runs = None
+        while self._is_read_here() and not self._native.ready(output, _SLICE_SECONDS):
+            runs = self._check_progress(runs)
+
+    def _check_reader(self, output: int) -> None:
+        """Refuses to take results away from a query that reads them alone."""
+        taker = self._lent.get(output)
+        reader: Any = None if taker is None else taker()
+        if reader is not None and reader.status == "running":
+            raise StreamConsumedError(
+                f'the results of query "{self.name}" go to "{reader.name}", which reads them alone as long '
+                "as it runs"
             )
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -279,7 +319,8 @@ class Query(Frozen):
         """The results, batch by batch, for `for` and `async for`. Only without `sink=`.
 
         They wait to be read, and the query waits with them when there are some: it never runs away from its
-        reader. Several readers share them; each batch goes to one.
+        reader. Several readers share them; each batch goes to one. A query that has them as its source reads
+        them alone, as long as it runs.
 
         Args:
             output: The name of the output, if it has several. While one of them is not read, the others may
@@ -287,7 +328,9 @@ class Query(Frozen):
 
         Returns:
             An iterator over `Batch`. It ends with the query, and raises what the query failed with. Late rows
-            that nobody has been told of are a `LateRowsWarning` at its end.
+            that nobody has been told of are a `LateRowsWarning` at its end. It raises `StreamConsumedError`
+            while another query reads them; and `EngineError` inside of an iterable that the query reads, when
+            no result comes before the iterable goes on.
 
         Raises:
             PlanError: The results go to a sink.
@@ -442,6 +485,8 @@ class Results(Frozen):
         return self
 
     def __next__(self) -> Batch:
+        self._query._check_reader(self._output)
+        self._query._await_result(self._output)
         try:
             return Batch(self._query._native.next_batch(self._output))
         except StopIteration:
@@ -454,7 +499,9 @@ class Results(Frozen):
     async def __anext__(self) -> Batch:
         # Waiting takes nothing, and taking does not wait: whoever is cancelled has not lost a batch.
         query, loop = self._query._native, asyncio.get_running_loop()
+        runs = None
         while True:
+            self._query._check_reader(self._output)
             try:
                 batch = query.take_batch(self._output)
             except StopAsyncIteration:
@@ -463,10 +510,14 @@ class Results(Frozen):
             if batch is not None:
                 return Batch(batch)
             while not await loop.run_in_executor(None, query.ready, self._output, _SLICE_SECONDS):
-                pass
+                runs = self._query._check_progress(runs)
+
+    def _check_source(self) -> None:
+        self._query._check_source()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The results as an Arrow stream, which waits for each batch; see the Arrow PyCapsule protocol."""
+        self._query._check_source()
         return self._query._native.stream(self._output, self._query, requested_schema)
 
     def _as_source(self, argument: str) -> AwaitedItems:
@@ -483,20 +534,27 @@ class _Upstream:
         # Keeps the engine of the query, unless that is the one that reads it: nothing of its own may keep it.
         self._results: Results | None = results
         self._native, self._output = results._query._native, results._output
+        self._lent = results._query._lent
         self.waiter = self._native.waiter(self._output)
 
     def note_taker(self, engine: "Engine", taker: Taker) -> None:
-        """Says which engine reads it."""
+        """Says who reads it."""
+        self._lent[self._output] = taker
         if self._results is not None and self._results._query._engine is engine:
             self._results = None
 
     def ready(self, seconds: float) -> bool:
+        if self._results is not None:
+            self._results._query._check_source()
         return self._native.ready(self._output, seconds)
 
     def take(self) -> Batch:
-        if self._results is None:
+        try:
             return Batch(self._native.next_batch(self._output))
-        return next(self._results)
+        except StopIteration:
+            if self._results is not None:
+                self._results._query._warn_late(above=3)
+            raise
 
     def cancel(self) -> None:
         """Leaves what is not read to whoever has the query."""

@@ -1,6 +1,7 @@
 """Runs pipelines over data, to their end: what `Stream.run` and `Outputs.run` have in common."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from penstock import _penstock
 from penstock.exceptions import PlanError
@@ -134,10 +135,11 @@ def _opened(
     opening: Opening, outputs: _penstock.Outputs, data: ArrowData | Mapping[str, ArrowData]
 ) -> list[tuple[str, object]]:
     several = len(outputs.streams) > 1
-    return [
-        (name, opening.open(one, f"data[{name!r}]" if several else "data"))  # type: ignore[arg-type]
-        for name, one in by_stream(outputs.streams, data, "data")
-    ]
+    given: list[tuple[str, Any]] = by_stream(outputs.streams, data, "data")
+    for _, one in given:
+        if hasattr(type(one), "_check_source"):  # a query, or its results: this thread waits for them
+            one._check_source()
+    return [(name, opening.open(one, f"data[{name!r}]" if several else "data")) for name, one in given]
 
 
 def _results(outputs: _penstock.Outputs, made: list[_penstock.Output], warn_above: int) -> dict[str, Result]:

@@ -193,6 +193,16 @@ impl FeedHandle {
         *locked(&self.0.pulling) == Some(thread::current().id())
     }
 
+    /// Whether the producer is gone, or the input cut off.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.ended.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a batch is on its way in that was given out, or promised.
+    pub(crate) fn is_held(&self) -> bool {
+        locked(&self.0.gate).is_held
+    }
+
     /// Takes no batch from now on (F3).
     pub(crate) fn cut(&self) {
         locked(&self.0.gate).is_cut = true;
@@ -388,6 +398,11 @@ impl Feed {
             }
             return Ok(mark);
         }
+    }
+
+    /// Whether it is cut off: no batch that is given out from now on goes in (F3).
+    pub fn is_cut(&self) -> bool {
+        locked(&self.shared.gate).is_closed()
     }
 
     /// Whether the query has ended.

@@ -95,10 +95,11 @@ impl Inner {
         if self.callbacks().any(|callback| !callback.has_ended()) {
             return Status::Running;
         }
-        if status == Status::Finished && self.callbacks().any(|callback| callback.has_failed()) {
-            return Status::Failed;
+        match status {
+            Status::Finished if self.callbacks().any(|callback| callback.has_failed()) => Status::Failed,
+            Status::Finished if self.callbacks().any(|callback| callback.gave_up()) => Status::Stopped,
+            status => status,
         }
-        status
     }
 
     /// How long it has been running, or ran, if its tasks did for so many seconds: as long as a function that takes its
@@ -391,6 +392,12 @@ impl Query {
     fn is_pulled_here(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
         Ok(inner.query.is_pulled_here(inner.sources.iter().filter_map(|source| source.get().running())))
+    }
+
+    /// How often its tasks have run, if no result comes before its only input gives more; `None` otherwise.
+    fn runs_at_rest(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        let inner = self.inner.get(py)?;
+        Ok(inner.query.runs_at_rest(inner.sources.iter().filter_map(|source| source.get().running())))
     }
 
     /// Whether it has failed, and nobody has been told why.

@@ -29,6 +29,8 @@ struct Outcome {
     /// How long it took, once it has ended.
     seconds: Option<f64>,
     failure: Option<Raised>,
+    /// Whether it was stopped with results in front of it.
+    gave_up: bool,
 }
 
 /// A function at work.
@@ -117,6 +119,7 @@ impl Callback {
             results.wait(SLICE);
             let is_over = matches!(query.status(), Status::Stopped | Status::Failed);
             if is_over || self.is_stopping.load(Ordering::Acquire) {
+                self.locked().gave_up = results.rows() > 0;
                 return;
             }
             let batch = match results.take_for_function() {
@@ -161,6 +164,11 @@ impl Callback {
     /// What the function has raised, if it did.
     pub(crate) fn failure(&self) -> Option<Raised> {
         self.locked().failure.clone()
+    }
+
+    /// Whether results were left that it has not taken, since the query was stopped.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.locked().gave_up
     }
 
     pub(crate) fn has_failed(&self) -> bool {

@@ -110,6 +110,10 @@ pub(crate) fn close(items: &Bound<'_, PyIterator>) {
 
 /// The next item of an iterator; `None` when there is none, none is wanted, or the collector has taken the iterator.
 fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<Data>> {
+    // Whoever is not asked any more loses nothing.
+    if feed.is_cut() {
+        return Ok(None);
+    }
     let waiter = items.get(py).and_then(|items| items.getattr("waiter").ok());
     if let Some(waiter) = waiter {
         let ready = waiter.getattr("ready")?;
@@ -121,7 +125,12 @@ fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<D
     }
     let Some(items) = items.get(py) else { return Ok(None) };
     let items = items.cast_into::<PyIterator>()?;
-    foreign::next(&items).transpose()?.map(|item| open_item(&item)).transpose()
+    let Some(item) = foreign::next(&items).transpose()? else { return Ok(None) };
+    // Its batches are not there yet, and a drain must not wait for them either.
+    if item.hasattr("read_next_batch")? {
+        feed.release();
+    }
+    open_item(&item).map(Some)
 }
 
 fn give_each(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), OutsideError> {

@@ -81,6 +81,8 @@ pub struct Did {
     pub held_sessions: Counter,
     /// Whether it is being run: 1 or 0.
     pub running: Counter,
+    /// Whether it waits for a time: 1 or 0.
+    pub timed: Counter,
     /// What it has run since the last plan. The planner sets it back: one of the two may be lost.
     spent_ns: Counter,
 }

@@ -124,6 +124,7 @@ impl TaskCell {
         let did = &row.did;
         did.busy_ns.add(end_ns.saturating_sub(start_ns));
         did.last_run_ns.set(end_ns);
+        did.timed.set(u64::from(self.timers != Until::default()));
         if let Some(body) = &self.body {
             let numbers = body.numbers();
             did.rows_in.set(numbers.rows_in);

@@ -104,6 +104,13 @@ impl Query {
         self.state.is_pulled_here() || sources.any(|source| source.state.is_pulled_here())
     }
 
+    /// How often its tasks have run, if it has one input only and no result comes before that gives more; `None`
+    /// otherwise, or if that cannot be told yet. The shared sources that it reads are its input. Ask twice: two equal
+    /// answers are of one moment.
+    pub fn runs_at_rest<'a>(&self, sources: impl Iterator<Item = &'a SharedSource>) -> Option<u64> {
+        sources.map(|source| source.state.runs_at_rest()).chain([self.state.runs_at_rest()]).sum()
+    }
+
     /// Ends it now: what is on its way is given up. Does not wait.
     pub fn stop(&self) {
         self.state.stop();

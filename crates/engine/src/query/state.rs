@@ -6,6 +6,7 @@
 //! Y3. The outcome is there before `ended` is, and does not change any more: whoever has waited for the end finds the
 //!     query gone from its engine and its results closed.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_memory::Coordinator;
 use penstock_operators::Held;
+use penstock_queue::log::Work;
 use penstock_scheduler::profile::Counter;
 
 use super::QueryMetrics;
@@ -323,6 +325,24 @@ impl State {
         let runs =
             |face: &TaskFace| (face.bell.row.did.running.get() == 0).then(|| face.bell.row.did.runs.get());
         self.faces().iter().map(runs).sum()
+    }
+
+    /// Returns how often its tasks have run, if no result comes before its only open input gives more: no task has work or
+    /// waits for a time, and no batch is on its way. `None` otherwise.
+    pub(crate) fn runs_at_rest(&self) -> Option<u64> {
+        let runs = self.runs()?;
+        // A replay has work, or a timer, until it ends.
+        let feeds = self.feeds.iter().filter(|inflow| !inflow.feed.has_ended()).count();
+        let shared: HashSet<u64> = self.reads.iter().map(|(id, _)| *id).collect();
+        let rests = |face: &TaskFace| {
+            let row = &face.bell.row;
+            row.work() == Work::default() && row.did.timed.get() == 0
+        };
+        let is_at_rest = feeds + shared.len() == 1
+            && self.feeds.iter().all(|inflow| !inflow.feed.is_held())
+            && self.outputs.iter().filter_map(|output| output.results.as_ref()).all(Results::is_empty)
+            && self.faces().iter().all(rests);
+        is_at_rest.then_some(runs)
     }
 
     /// One of its tasks is gone, with everything that it held.
