@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -31,10 +32,8 @@ def ended(query: ps.Query) -> bool:
     """Waits on a thread of its own, so that a hang is a failure."""
 
     def wait() -> None:
-        try:
+        with suppress(ps.PenstockError):
             query.wait()
-        except ps.PenstockError:
-            pass
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -143,7 +142,8 @@ def test_a_reader_with_another_input_waits_for_it(engine: ps.Engine) -> None:
 
     feed = ps.PushSource()
     left, right = ps.stream({"n": "int64"}, name="left"), ps.stream({"n": "int64"}, name="right")
-    queries.append(engine.submit(left.union(right), source={"left": items(), "right": feed}))
+    sources: dict[str, Any] = {"left": items(), "right": feed}
+    queries.append(engine.submit(left.union(right), source=sources))
     submitted.set()
     assert go.wait(PATIENCE)
     threading.Event().wait(0.3)  # long enough to be refused
@@ -243,7 +243,7 @@ def test_a_drain_does_not_wait_for_the_first_batch_of_a_reader_that_was_given() 
         with ps.Engine(workers=1) as engine:
             query = engine.submit(NUMBERS, source=source, sink="collect")
             assert entered.wait(PATIENCE)
-            draining = threading.Thread(target=lambda: query.stop(drain=True), daemon=True)
+            draining = threading.Thread(target=query.stop, args=(True,), daemon=True)
             draining.start()
             draining.join(PATIENCE)
             assert not draining.is_alive()

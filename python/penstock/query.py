@@ -25,7 +25,9 @@ __all__ = ["Query", "Results"]
 
 # How long a thread of the event loop's executor waits at a time. One that is cancelled is busy for so long.
 _SLICE_SECONDS = 0.05
-_ITSELF = "a query cannot wait for itself: this thread reads its source, and the query waits for the next batch of that"
+_ITSELF = (
+    "a query cannot wait for itself: this thread reads its source, and the query waits for the next batch of that"
+)
 
 
 @final
@@ -178,7 +180,7 @@ class Query(Frozen):
             warn_late(*late, query=self.name, above=above + 1)
 
     def _is_read_here(self) -> bool:
-        """Tells whether this thread is inside of an iterable that the query, or one that it reads, waits for."""
+        """Tells whether this thread runs an iterable that the query, or one that it reads, waits for."""
         if self._native.is_pulled_here or is_read_here(self):
             return True
         reads = (one for one in (weak() for weak in self._reads) if one is not None)
@@ -190,7 +192,10 @@ class Query(Frozen):
             raise EngineError(_ITSELF)
 
     def _runs_at_rest(self) -> int | None:
-        """How often its tasks, and those of queries that it reads, have run, if no result comes of what they have."""
+        """Returns how often all of its tasks have run, if they make no more results of what they have.
+
+        Tasks of queries that it reads count too.
+        """
         reads = [one for one in (weak() for weak in self._reads) if isinstance(one, Query)]
         runs = [self._native.runs_at_rest(), *(one._runs_at_rest() for one in reads)]
         return None if None in runs else sum(filter(None, runs))
