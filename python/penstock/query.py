@@ -26,7 +26,8 @@ __all__ = ["Query", "Results"]
 # How long a thread of the event loop's executor waits at a time. One that is cancelled is busy for so long.
 _SLICE_SECONDS = 0.05
 _ITSELF = (
-    "a query cannot wait for itself: this thread reads its source, and the query waits for the next batch of that"
+    "a query cannot wait for itself: this thread reads its source, and the query waits for the next batch of "
+    "that"
 )
 
 
