@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -254,6 +255,24 @@ def refused(engine: ps.Engine) -> None:
             engine.submit(NUMBERS, source=ps.PushSource(), sink="discard")
         except ps.EngineStoppedError:
             return
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("chain", ["auto", "off"])
+def test_a_drained_reader_of_a_shared_source_that_has_failed_hears_of_it(workers: int, chain: Any) -> None:
+    timed = ps.stream({"n": "int64"}, time="n")
+    data = pa.table({"n": pa.array([*range(16), None], pa.int64())})
+    with ps.Engine(workers=workers, chain=chain, block_rows=1) as engine:
+        for _ in range(30):
+            source = engine.source(timed, [data], hold=True)
+            query = engine.submit(timed, source=source, sink="collect")
+            source.start()
+            deadline = time.monotonic() + PATIENCE
+            while source.status != "failed":
+                assert time.monotonic() < deadline
+            with pytest.raises(ps.SourceEndedError):
+                query.stop(drain=True)
+            assert query.status == "failed"
 
 
 @pytest.mark.parametrize("kind", ["generator", "tables of batches"])

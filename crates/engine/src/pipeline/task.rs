@@ -370,7 +370,8 @@ impl Task {
         if inlet.shared.is_some() && query.is_draining() && !self.frontier.has_input_ended(input) {
             // However far the source goes on.
             let last = *inlet.last.get_or_insert(inlet.reader.pending());
-            if last == 0 {
+            // Signals behind the last of these rows are taken: a source that has failed has nothing else behind them.
+            if last == 0 && matches!(inlet.reader.peek(1), Next::Rows(_) | Next::Nothing) {
                 // By T2 no run of its rows is at hand. Other inputs may take long to end, and the source is not to wait.
                 self.inputs[input].0 = Input::Left;
                 self.end(input);
@@ -379,7 +380,8 @@ impl Task {
         }
         let watermark = inlet.watermark();
         let limit = inlet.last.map_or(usize::MAX, |last| usize::try_from(last).unwrap_or(usize::MAX));
-        match inlet.reader.peek(limit) {
+        match inlet.reader.peek(limit.max(1)) {
+            Next::Rows(_) if limit == 0 => return Ok(Step::Worked(0)), // it came just now, and is left to others
             Next::Rows(mut rows) => {
                 if self.keyed.is_none() {
                     match self.outlet.room() {
