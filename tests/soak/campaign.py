@@ -33,12 +33,12 @@ class Report:
         with self.lock:
             self.findings.append((seed, kind, finding))
             print(f"\nFINDING seed {seed} ({kind}): {finding}", flush=True)
-            print(f"again with: {command(seed)}", flush=True)
+            print(f"again with: {command(seed, kind)}", flush=True)
 
 
-def command(seed: int) -> str:
-    """What runs a case again."""
-    return f"python tests/soak --seed {seed}"
+def command(seed: int, kind: str) -> str:
+    """What runs a case again, also if it was played instead of the one that the seed is."""
+    return f"python tests/soak --seed {seed} --only '{kind}'"
 
 
 class Child:

@@ -48,6 +48,15 @@ def submit_any(rng: random.Random, engine: ps.Engine, source: Any, sink: Any) ->
     return engine.submit(plan, source=source, sink=sink, strategy=rng.choice(["auto", "merge", "exchange"]))
 
 
+def check_counted(query: ps.Query, rows: int) -> None:
+    """Rows that were pushed wait somewhere until they have come in: those of the batch at hand, too."""
+    # First what waits: rows that come in meanwhile count twice rather than not at all.
+    pending = sum(int(task["pending_rows"]) for task in query.metrics()["tasks"])
+    came = query.metrics()["rows_in"]
+    if pending + came < rows:
+        raise Finding(f"of {rows:,} rows that were pushed {came:,} came in, and only {pending:,} are pending")
+
+
 def busy_seconds(query: ps.Query) -> float:
     return sum(float(task["seconds"]) for task in query.metrics()["tasks"])
 
@@ -73,7 +82,9 @@ def beside_replays(rng: random.Random, watch: Watch) -> None:
         source.push(table(rows))
         if rng.random() < 0.3:
             source.close()
-        while not query.wait(0.1):
+        while not query.wait(0.01):
+            if not shares:
+                check_counted(query, rows)
             if query.metrics()["rows_in"] == rows:
                 source.close()
             mine = busy_seconds(query)
