@@ -306,6 +306,31 @@ assert started.wait({LONG})
     assert (done.returncode, done.stdout) == (0, "closed\n"), done.stderr
 
 
+@pytest.mark.parametrize("drain", [False, True])
+def test_what_it_raises_when_it_is_closed_is_told(drain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    started = threading.Event()
+
+    async def odd() -> AsyncIterator[pa.Table]:
+        try:
+            yield table(1)
+            started.set()
+            await asyncio.Event().wait()
+        finally:
+            raise OddityError("at the end")
+
+    with ps.Engine(workers=1) as engine:
+        query = engine.submit(STREAM, source=odd(), sink="discard")
+        assert started.wait(LONG)
+        query.stop(drain=drain)
+        assert query.error is None
+    deadline = time.monotonic() + LONG
+    while not told and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert [type(one.exc_value) for one in told] == [OddityError]
+
+
 def test_a_query_that_fails_closes_it() -> None:
     started, done, closed = threading.Event(), threading.Event(), list[str]()
     failing = STREAM.with_columns(x=1 // (ps.col("n") - 1))

@@ -272,3 +272,41 @@ def test_ctrl_c_while_an_engine_is_drained_stops_it() -> None:
     said = json.loads(finish(child).splitlines()[-1])
     assert said.pop("calls") < 10
     assert said == {"seen": "KeyboardInterrupt", "refused": True, "left": 0}
+
+
+READERS = {
+    "a replay of a query": "ps.replay(query)",
+    "a replay of results": "ps.replay(query.results())",
+    "a run over a query": "KEPT.run(query)",
+    "a table": "pa.table(query)",
+    "a reader": "pa.RecordBatchReader.from_stream(query).read_all()",
+    "polars": "__import__('polars').DataFrame(query)",
+    "a lookup table": "KEPT.lookup(query, on='k')",
+    "results": "list(query.results())",
+    "an end": "query.wait()",
+}
+
+WAITS = """
+engine, feed = ps.Engine(workers=1), ps.PushSource()
+query = engine.submit(ps.stream(SCHEMA), source=feed)
+seen = None
+ready()
+try:
+    try:
+        {waits}
+    except Exception as error:
+        # A library that knows no interrupts passes on words; the interrupt itself comes right behind them.
+        seen = str(error)
+        time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted", "unprintable" in (seen or ""))
+engine.stop()
+"""
+
+
+@pytest.mark.parametrize("case", READERS)
+def test_ctrl_c_interrupts_who_waits_for_a_query(case: str) -> None:
+    child = start("import polars\n" + WAITS.format(waits=READERS[case]))
+    time.sleep(0.3)  # until it waits; an interrupt before that is none the worse
+    child.send_signal(signal.SIGINT)
+    assert finish(child) == "interrupted False\n"

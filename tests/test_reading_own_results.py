@@ -62,7 +62,7 @@ WAYS: dict[str, Callable[[ps.Query], int]] = {
 }
 
 
-@pytest.mark.parametrize("shape", ["own", "shared", "chained"])
+@pytest.mark.parametrize("shape", ["own", "shared", "chained", "chained and shared"])
 @pytest.mark.parametrize("kind", ["iterator", "async"])
 @pytest.mark.parametrize("way", WAYS)
 def test_results_that_wait_for_their_own_reader_are_refused(
@@ -97,6 +97,9 @@ def test_results_that_wait_for_their_own_reader_are_refused(
     queries.append(engine.submit(NUMBERS, source=source))
     if shape == "chained":
         queries.append(engine.submit(NUMBERS, source=queries[0]))
+    elif shape == "chained and shared":
+        again = engine.source(NUMBERS, queries[0])
+        queries.append(engine.submit(NUMBERS, source=again))
     submitted.set()
     # Nobody reads the results but the source itself, and it goes on once it was refused.
     assert ended(queries[-1])
@@ -151,6 +154,90 @@ def test_a_reader_with_another_input_waits_for_it(engine: ps.Engine) -> None:
     feed.close()
     assert ended(queries[0])
     assert read == [1, 2]
+
+
+@pytest.mark.parametrize("way", ["for", "async for", "results"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_watermark_function_that_reads_results_that_wait_for_it_is_refused(
+    engine: ps.Engine, way: str, shared: bool
+) -> None:
+    queries: list[ps.Query] = []
+    submitted = threading.Event()
+    refused: list[BaseException] = []
+
+    def watermark(batch: ps.Batch) -> int:
+        assert submitted.wait(PATIENCE)
+        try:
+            WAYS[way](queries[0])
+        except ps.EngineError as error:
+            refused.append(error)
+        return 0
+
+    timed = ps.stream({"n": "int64"}, time="n", watermark=watermark)
+    source: Any = engine.source(timed, [ONE]) if shared else [ONE]
+    queries.append(engine.submit(timed, source=source))
+    submitted.set()
+    assert ended(queries[0])
+    (error,) = refused
+    assert "wait for itself" in str(error)
+
+
+def test_a_task_beside_an_asynchronous_source_may_read_its_results(engine: ps.Engine) -> None:
+    """The source goes on while that one waits."""
+    queries: list[ps.Query] = []
+    submitted = threading.Event()
+    read: list[int] = []
+    in_time: list[bool] = []
+
+    async def listen() -> None:
+        async for batch in queries[0]:
+            read.extend(row["n"] for row in batch.to_pylist())
+
+    async def items() -> AsyncIterator[pa.Table]:
+        assert submitted.wait(PATIENCE)
+        listening = asyncio.create_task(listen())
+        for n in range(3):
+            yield pa.table({"n": [n]})
+            await asyncio.sleep(0.3)  # long enough to be refused
+        try:
+            await asyncio.wait_for(asyncio.create_task(anext(queries[0].results())), 0.3)
+        except TimeoutError:
+            in_time.append(False)
+        listening.cancel()
+
+    queries.append(engine.submit(NUMBERS, source=items()))
+    submitted.set()
+    assert ended(queries[0])
+    assert (read, in_time) == ([0, 1, 2], [False])
+
+
+READERS: dict[str, Callable[[ps.Engine, ps.Query], object]] = {
+    "query": lambda engine, query: engine.submit(NUMBERS, source=query, sink="collect").result(),
+    "results": lambda engine, query: engine.submit(NUMBERS, source=query.results(), sink="collect").result(),
+    "shared": lambda engine, query: engine.submit(
+        NUMBERS, source=engine.source(NUMBERS, query), sink="collect"
+    ).result(),
+    "run": lambda engine, query: NUMBERS.run(query),
+    "replay": lambda engine, query: ps.replay(query),
+    "table": lambda engine, query: pa.table(query),
+}
+
+
+@pytest.mark.parametrize("way", READERS)
+def test_who_reads_a_query_that_is_stopped_does_not_take_that_for_its_end(
+    engine: ps.Engine, way: str
+) -> None:
+    feed = ps.PushSource()
+    query = engine.submit(NUMBERS, source=feed)
+    feed.push(ONE)
+    stopping = threading.Timer(0.2, query.stop)
+    stopping.start()
+    with pytest.raises(Exception, match="stopped") as caught:  # an Arrow stream passes on words only
+        READERS[way](engine, query)
+    stopping.join()
+    assert way == "table" or any(
+        isinstance(error, ps.QueryStoppedError) for error in (caught.value, caught.value.__cause__)
+    )
 
 
 def test_results_that_another_query_reads_are_its_alone(engine: ps.Engine) -> None:

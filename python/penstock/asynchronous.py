@@ -20,7 +20,7 @@ from collections.abc import AsyncIterable
 from typing import Any
 from weakref import WeakSet
 
-from penstock.reading import Reading, Taker, nobody
+from penstock.reading import Reading, Taker, nobody, note_task
 
 __all__ = ["Pump"]
 
@@ -198,9 +198,14 @@ class Pump:
             error = raised
         with self._changed:
             self._has_ended, self._error = True, error
+            is_closing = self._is_closing
             self._changed.notify_all()
+        if is_closing and isinstance(error, Exception):
+            self._error = None
+            raise error  # nobody takes it any more: `threading.excepthook` tells of it
 
     async def _read(self) -> None:
+        note_task()
         wanted = asyncio.Event()
         with self._changed:
             if self._is_closing:

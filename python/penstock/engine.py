@@ -179,7 +179,8 @@ class Engine(Frozen):
                 by `source`; another `Query` or its `results`, which it then reads alone; or any data that
                 `Stream.run` takes, read on a thread of its own. What an iterable raises comes out of the
                 query as itself. An asynchronous one is cancelled and closed when the query ends, on its own
-                thread; the interpreter waits up to 10 s for that when it ends. A pipeline of several streams
+                thread; the interpreter waits up to 10 s for that when it ends, and what the iterable raises
+                then goes to `threading.excepthook`. A pipeline of several streams
                 takes a mapping of their names to such sources.
             sink: Where its results go. None leaves them to whoever iterates over the query; while nobody
                 does, it waits. "collect" keeps them for `Query.result`. "discard" counts them only. A
@@ -344,7 +345,8 @@ class Engine(Frozen):
         with Opening() as opening:
             opened = _open(opening, data, "data")
             native = self._native.share(plan, (opened, _upstream(data)), name, bool(hold), on_bad)
-        source = SharedSource(native)
+        read = _read(data)
+        source = SharedSource(native, [read] if isinstance(read, Query) else [])
         _note_taker(self, source, [opened])
         with self._lock:
             gone = self._let_go()

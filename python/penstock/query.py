@@ -7,13 +7,14 @@ from weakref import ReferenceType, ref
 
 from penstock import _penstock
 from penstock._frozen import Frozen
+from penstock._upstream import Awaited, Later
 from penstock.batch import Batch
 from penstock.exceptions import EngineError, PlanError, StreamConsumedError
 from penstock.hints import missing_of_query
 from penstock.lateness import warn_late
 from penstock.overview import html_overview, text_overview
 from penstock.protocols import ArrowData
-from penstock.reading import Taker, is_read_here
+from penstock.reading import Taker, is_read_beside, is_read_here
 from penstock.result import Result
 from penstock.sources import AwaitedItems, Items, open_one
 
@@ -26,8 +27,8 @@ __all__ = ["Query", "Results"]
 # How long a thread of the event loop's executor waits at a time. One that is cancelled is busy for so long.
 _SLICE_SECONDS = 0.05
 _ITSELF = (
-    "a query cannot wait for itself: this thread reads its source, and the query waits for the next batch of "
-    "that"
+    "a query cannot wait for itself: this thread runs its source or its watermark function, and the query "
+    "waits for what that gives"
 )
 
 
@@ -181,11 +182,16 @@ class Query(Frozen):
             warn_late(*late, query=self.name, above=above + 1)
 
     def _is_read_here(self) -> bool:
-        """Tells whether this thread runs an iterable that the query, or one that it reads, waits for."""
+        """Tells whether the query, or one that it reads, waits for what this thread runs."""
         if self._native.is_pulled_here or is_read_here(self):
             return True
-        reads = (one for one in (weak() for weak in self._reads) if one is not None)
-        return any(one._is_read_here() if isinstance(one, Query) else is_read_here(one) for one in reads)
+        shared = (one for one in (weak() for weak in self._reads) if not isinstance(one, Query))
+        return any(map(is_read_here, shared)) or any(query._is_read_here() for query in self._queries())
+
+    def _queries(self) -> "list[Query]":
+        """Returns the queries that it reads, itself or by way of a shared source."""
+        reads = [one for one in (weak() for weak in self._reads) if one is not None]
+        return [query for one in reads for query in ([one] if isinstance(one, Query) else one._queries())]
 
     def _check_source(self) -> None:
         """Refuses to wait for the end inside of an iterable that the query waits for."""
@@ -197,8 +203,7 @@ class Query(Frozen):
 
         Tasks of queries that it reads count too.
         """
-        reads = [one for one in (weak() for weak in self._reads) if isinstance(one, Query)]
-        runs = [self._native.runs_at_rest(), *(one._runs_at_rest() for one in reads)]
+        runs = [self._native.runs_at_rest(), *(query._runs_at_rest() for query in self._queries())]
         return None if None in runs else sum(filter(None, runs))
 
     def _check_progress(self, before: int | None) -> int | None:
@@ -335,8 +340,9 @@ class Query(Frozen):
         Returns:
             An iterator over `Batch`. It ends with the query, and raises what the query failed with. Late rows
             that nobody has been told of are a `LateRowsWarning` at its end. It raises `StreamConsumedError`
-            while another query reads them; and `EngineError` inside of an iterable that the query reads, when
-            no result comes before the iterable goes on.
+            while another query reads them; and `EngineError` inside of an iterable or a watermark function of
+            the query's only source, when no result comes before that goes on. In an asynchronous source,
+            other tasks than the one that runs it may wait.
 
         Raises:
             PlanError: The results go to a sink.
@@ -448,7 +454,7 @@ class Query(Frozen):
     def _as_source(self, argument: str) -> Items:
         number = self._number(None)
         if self._native.is_collected[number]:
-            return Items(_Later(self), argument)
+            return Items(Later(self), argument)
         return self.results()._as_source(argument)
 
     def __reduce__(self) -> NoReturn:
@@ -467,8 +473,8 @@ class Results(Frozen):
 
     Anything that reads the Arrow PyCapsule protocol takes them, and waits for them:
     `pyarrow.table(query.results())`. So does another query that has them as its source. Either can be done
-    once. If the query fails, such a reader gets the words of its error, another query the error itself; a
-    reader also gets an error if the query is stopped.
+    once. If the query fails, such a reader gets the words of its error, another query the error itself; both
+    also get an error if the query is stopped, since they would take that for the end of all rows.
 
     Example:
         >>> import pyarrow as pa
@@ -516,7 +522,8 @@ class Results(Frozen):
             if batch is not None:
                 return Batch(batch)
             while not await loop.run_in_executor(None, query.ready, self._output, _SLICE_SECONDS):
-                runs = self._query._check_progress(runs)
+                if not is_read_beside():
+                    runs = self._query._check_progress(runs)
 
     def _check_source(self) -> None:
         self._query._check_source()
@@ -527,65 +534,7 @@ class Results(Frozen):
         return self._query._native.stream(self._output, self._query, requested_schema)
 
     def _as_source(self, argument: str) -> AwaitedItems:
-        return _Awaited(self, argument)
+        return Awaited(self, argument)
 
     def __repr__(self) -> str:
         return f'penstock.Results of query "{self._query.name}": {self._query.status}'
-
-
-class _Upstream:
-    """The results of a query as another one reads them."""
-
-    def __init__(self, results: Results) -> None:
-        # Keeps the engine of the query, unless that is the one that reads it: nothing of its own may keep it.
-        self._results: Results | None = results
-        self._native, self._output = results._query._native, results._output
-        self._lent = results._query._lent
-        self.waiter = self._native.waiter(self._output)
-
-    def note_taker(self, engine: "Engine", taker: Taker) -> None:
-        """Says who reads it."""
-        self._lent[self._output] = taker
-        if self._results is not None and self._results._query._engine is engine:
-            self._results = None
-
-    def ready(self, seconds: float) -> bool:
-        if self._results is not None:
-            self._results._query._check_source()
-        return self._native.ready(self._output, seconds)
-
-    def take(self) -> Batch:
-        try:
-            return Batch(self._native.next_batch(self._output))
-        except StopIteration:
-            if self._results is not None:
-                self._results._query._warn_late(above=3)
-            raise
-
-    def cancel(self) -> None:
-        """Leaves what is not read to whoever has the query."""
-
-    def close(self) -> None:
-        """Leaves what is not read to whoever has the query."""
-
-
-class _Awaited(AwaitedItems):
-    """The results of a query as the items of another one, which claims them."""
-
-    def __init__(self, results: Results, argument: str) -> None:
-        results._query._native.claim(results._output)
-        super().__init__(_Upstream(results), None, argument)
-        self._results = results
-
-    def _unclaim(self) -> None:
-        self._results._query._native.unclaim(self._results._output)
-
-
-class _Later:
-    """The whole result of a query, once somebody reads it."""
-
-    def __init__(self, query: Query) -> None:
-        self._query = query
-
-    def __iter__(self) -> Iterator[Result]:
-        yield self._query.result()

@@ -1,11 +1,16 @@
 """A source that several queries read, each at its own pace, from one copy of the rows."""
 
-from typing import Any, Literal, TypeAlias, final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
+from weakref import ReferenceType, ref
 
 from penstock import _penstock
 from penstock._frozen import Frozen
 from penstock.overview import html_overview, text_overview
 from penstock.stream import Stream
+
+if TYPE_CHECKING:
+    from penstock.query import Query
 
 __all__ = ["OnLag", "SharedSource"]
 
@@ -32,14 +37,20 @@ class SharedSource(Frozen):
         (2, 3)
     """
 
-    __slots__ = ("__weakref__", "_native")
+    __slots__ = ("__weakref__", "_native", "_reads")
 
     _native: _penstock.SharedSource
+    # The query whose results it reads, which the engine keeps while it runs.
+    _reads: "tuple[ReferenceType[Query], ...]"
 
-    def __init__(self, native: _penstock.SharedSource) -> None:
+    def __init__(self, native: _penstock.SharedSource, reads: "Iterable[Query]" = ()) -> None:
         if not isinstance(native, _penstock.SharedSource):
             raise TypeError("a SharedSource is not made directly: use engine.source(stream, data)")
-        self._fill(_native=native)
+        self._fill(_native=native, _reads=tuple(ref(query) for query in reads))
+
+    def _queries(self) -> "list[Query]":
+        """Returns the query whose results it reads, if there is one."""
+        return [query for query in (weak() for weak in self._reads) if query is not None]
 
     @property
     def name(self) -> str:

@@ -28,6 +28,9 @@ _ACCEPTED = (
 )
 _ACCEPTED_DATA = f"{_ACCEPTED} or an iterable of such objects"
 
+# How long a thread waits at a time for an item of an asynchronous iterable or of another query.
+_SLICE_SECONDS = 0.05
+
 
 class Items(Iterator[object]):
     """The items of an iterable, each of them checked as it comes.
@@ -228,7 +231,7 @@ class AwaitedItems(Items):
         return self._pump.waiter
 
     def __next__(self) -> ArrowStream | ArrowArray:
-        while not self.ready(60):
+        while not self.ready(_SLICE_SECONDS):  # signals are handled between two calls
             pass
         return self._checked(self._pump.take())
 

@@ -152,8 +152,10 @@ pub(crate) fn consumed_error(py: Python<'_>) -> PyErr {
 /// An exception as the text that is all an Arrow stream can pass on. An interrupt is raised again behind the stream.
 pub(crate) fn in_words(py: Python<'_>, error: PyErr) -> OutsideError {
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        // It fails only while the interpreter ends, which an interrupt would not hurry.
+        // It fails only while the interpreter ends, which an interrupt would not hurry. From here on no function of
+        // Python's is called: the first one would take the interrupt.
         let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
+        return "interrupted".into();
     }
     error.to_string().into()
 }
@@ -209,7 +211,7 @@ pub(crate) fn waits_for_itself(py: Python<'_>, is_task: bool) -> PyErr {
     let message = if is_task {
         "a function that runs on an engine cannot wait for it, or for its queries: it would wait for itself. Run the pipeline on another engine, as Stream.run does"
     } else {
-        "a query cannot wait for itself: this is the thread of its sink"
+        "a query cannot wait for itself: this is the thread of its sink, or of the function that takes its dead letters"
     };
     raise(py, "EngineError", (message,))
 }

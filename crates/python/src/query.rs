@@ -387,11 +387,12 @@ impl Query {
         }
     }
 
-    /// Whether this thread reads a source of it.
+    /// Whether this thread reads a source of it, or runs a watermark function of one.
     #[getter]
     fn is_pulled_here(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
-        Ok(inner.query.is_pulled_here(inner.sources.iter().filter_map(|source| source.get().running())))
+        let sources = || inner.sources.iter().filter_map(|source| source.get().running());
+        Ok(inner.query.is_pulled_here(sources()) || inner.query.is_asking_here(sources()))
     }
 
     /// How often its tasks have run, if no result comes before its only input gives more; `None` otherwise.
@@ -518,10 +519,12 @@ impl Query {
         self.inner.get(py)?.results(py, output).map(|_| ())
     }
 
-    /// The next batch, however long that takes; at the end, StopIteration or the error.
-    fn next_batch(&self, py: Python<'_>, output: usize) -> PyResult<Batch> {
-        let batch = self.next_of(py, output)?;
-        batch.map(Batch::new).ok_or_else(|| PyStopIteration::new_err(()))
+    /// The next batch, however long that takes; at the end, StopIteration or the error. To a reader that takes the end for
+    /// that of all rows, a query that was stopped is an error.
+    #[pyo3(signature = (output, to_the_end=false))]
+    fn next_batch(&self, py: Python<'_>, output: usize, to_the_end: bool) -> PyResult<Batch> {
+        let batch = if to_the_end { self.next_to_the_end(py, output) } else { self.next_of(py, output) };
+        batch?.map(Batch::new).ok_or_else(|| PyStopIteration::new_err(()))
     }
 
     /// Refuses a second reader that wants all results of an output.

@@ -339,7 +339,8 @@ impl State {
             row.work() == Work::default() && row.did.timed.get() == 0
         };
         let is_at_rest = feeds + shared.len() == 1
-            && self.feeds.iter().all(|inflow| !inflow.feed.is_held())
+            // A batch that a function is asked about goes in once that has returned.
+            && self.feeds.iter().all(|inflow| !inflow.feed.is_held() || inflow.feed.is_asking_here())
             && self.outputs.iter().filter_map(|output| output.results.as_ref()).all(Results::is_empty)
             && self.faces().iter().all(rests);
         is_at_rest.then_some(runs)
