@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 import penstock as ps
 
 COL = ps.col
-# Python and Rust may know different versions of Unicode: letters that both have known for long.
+# Python and Rust may know different versions of Unicode: letters that both have known for long. Small letters
+# without a capital are left out, since a later version may give them one, as Unicode 16 did to U+019B.
+UNPAIRED = [letter for letter in map(chr, range(0x250)) if letter.islower() and letter.upper() == letter]
 LETTERS = st.one_of(
     st.text(st.characters(codec="ascii"), max_size=20),
     st.text(st.sampled_from("aAzZéÉßẞ\u03c3ς\u03a3İ\u0131ǅﬁ€日😀@[`{ \x00"), max_size=12),
-    st.text(st.characters(max_codepoint=0x24F), max_size=30),
+    st.text(st.characters(max_codepoint=0x24F, exclude_characters=UNPAIRED), max_size=30),
 )
 CELLS = st.lists(st.one_of(st.none(), LETTERS), max_size=12)
 KINDS = st.sampled_from([pa.string(), pa.large_string(), pa.string_view()])
