@@ -93,7 +93,8 @@ def test_a_query_that_skips_rows_hears_that_its_source_is_idle() -> None:
         assert go.wait(HANG_SECONDS)
         windows.update(pa.table(rows)["window_start"].to_pylist())
 
-    with ps.Engine(workers=1, memory="queue", clock=clock) as engine, watched(engine) as queries:
+    engine = ps.Engine(workers=1, mode="state", memory="queue", clock=clock)
+    with engine, watched(engine) as queries:
         north, south = ps.PushSource(), ps.PushSource()
         shared = engine.source(quiet, north)
         sources: dict[str, Any] = {"north": shared, "south": south}
