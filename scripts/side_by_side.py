@@ -1,12 +1,14 @@
-"""Runs commands of the shell two at a time, in the order given, as soon as what they need has passed.
+"""Runs commands of the shell three at a time, in the order given, as soon as what they need has passed.
 
     side_by_side.py TITLE COMMAND [TITLE COMMAND]...
 
-A title may name another one that has to pass first: "Python tests < Package". When a command has ended, its
-title is printed with the seconds that it took and the last line of its output, or all of it if it failed. The
-exit code is 1 if any command failed or was not run.
+A title may name another one that has to pass first: "Python tests < Package". The others leave the processor
+to those that are waited for. When a command has ended, its title is printed with the seconds that it took and
+the last line of its output, or all of it if it failed. The exit code is 1 if any command failed or was not
+run.
 
-Most tests keep one core busy, and there are two. Descriptors are inherited: see C1 of cargo-settings.sh.
+There are two cores, and few commands keep one of them busy: the Python tests take a third of one, since they
+mostly wait for an engine. Descriptors are inherited: see C1 of cargo-settings.sh.
 """
 
 import os
@@ -20,7 +22,7 @@ from typing import IO
 
 __all__ = ["Job", "main", "run"]
 
-AT_A_TIME = 2
+AT_A_TIME = 3
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -31,6 +33,7 @@ class Job:
     title: str
     command: str
     needs: str | None = None
+    is_waited_for: bool = False
     process: subprocess.Popen[bytes] | None = None
     output: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
     began: float = 0.0
@@ -39,8 +42,8 @@ class Job:
         """Starts the command; its output is kept."""
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", self.command], cwd=ROOT, close_fds=False,
-            stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
+            [*([] if self.is_waited_for else ["nice"]), "bash", "-euo", "pipefail", "-c", self.command],
+            cwd=ROOT, close_fds=False, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def report(self, code: int) -> None:
@@ -61,8 +64,11 @@ def read_jobs(arguments: list[str]) -> list[Job]:
     jobs: list[Job] = []
     for name, command in zip(arguments[::2], arguments[1::2], strict=True):
         title, _, needs = name.partition(" < ")
-        if needs and needs not in [job.title for job in jobs]:
+        needed = [job for job in jobs if job.title == needs]
+        if needs and not needed:
             raise SystemExit(f"side_by_side.py: {title!r} needs {needs!r}, which no job before it is")
+        for job in needed:
+            job.is_waited_for = True
         jobs.append(Job(title, command, needs or None))
     return jobs
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test-suites.sh TIER [--list]: makes .venv, builds and installs the package there, and runs the suites of a tier, two
+# test-suites.sh TIER [--list]: makes .venv, builds and installs the package there, and runs the suites of a tier, three
 # commands at a time. What does not need the package begins beside it; the longest of the others come first. The log
 # ends with the ten slowest tests. `--list` prints the commands and runs nothing.
 #
