@@ -45,10 +45,10 @@ class Upstream:
             raise
 
     def cancel(self) -> None:
-        """Leaves what is not read to whoever has the query."""
+        """Leaves unread results to other readers of the query."""
 
     def close(self) -> None:
-        """Leaves what is not read to whoever has the query."""
+        """Leaves unread results to other readers of the query."""
 
 
 class Awaited(AwaitedItems):

@@ -554,7 +554,7 @@ def _read(source: object) -> Query | SharedSource | None:
 
 
 def _upstream(source: object) -> _penstock.Query | None:
-    """The query whose results that is, if it is one: whoever reads it ends behind the last of them."""
+    """Returns the query whose results the source is, or None; its reader ends after the last of them."""
     read = _read(source)
     return read._native if isinstance(read, Query) else None
 

@@ -110,7 +110,7 @@ pub(crate) fn close(items: &Bound<'_, PyIterator>) {
 
 /// The next item of an iterator; `None` when there is none, none is wanted, or the collector has taken the iterator.
 fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<Data>> {
-    // Whoever is not asked any more loses nothing.
+    // An item that is never asked for is not lost.
     if feed.is_cut() {
         return Ok(None);
     }
