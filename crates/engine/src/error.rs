@@ -2,10 +2,8 @@
 
 use arrow_schema::ArrowError;
 use penstock_memory::{BatchError, MemoryLimit, OpenError};
-use penstock_types::{ByteSize, ComputeError, PlanError};
+use penstock_types::{ByteSize, ComputeError, OutsideError, PlanError};
 use thiserror::Error;
-
-use crate::feed::OutsideError;
 
 /// Why a plan cannot be started.
 #[derive(Debug, Error)]

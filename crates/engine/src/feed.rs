@@ -15,7 +15,6 @@
 //!     last one may read.
 
 use std::collections::VecDeque;
-use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -28,6 +27,7 @@ use penstock_queue::log::Work;
 use penstock_queue::ring::{Consumer, Popped, Producer, ring};
 use penstock_scheduler::Arrivals;
 use penstock_scheduler::table::Pending;
+use penstock_types::OutsideError;
 
 use crate::clock::now_ns;
 use crate::engine::bell::Bell;
@@ -41,9 +41,6 @@ pub const FEED_BATCHES: usize = 4;
 const DROPPED: u64 = 1;
 /// The query takes no more.
 const CUT: u64 = 2;
-
-/// What went wrong outside of the engine.
-pub type OutsideError = Box<dyn Error + Send + Sync>;
 
 /// A batch on its way in.
 pub(crate) struct Arrived {

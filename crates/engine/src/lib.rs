@@ -34,12 +34,13 @@ pub mod standing;
 
 pub use engine::{Engine, Input, QueryOptions, RunFailure, ShareOptions, Sink, push};
 pub use error::{RunError, StartError, panic_text};
-pub use feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, OutsideError, Pushed, feed};
+pub use feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, Pushed, feed};
 pub use groups::key_groups;
 pub use latency::Latency;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
 pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions, Strategy};
 pub use output::{OperatorReport, Output};
+pub use penstock_types::OutsideError;
 pub use pipeline::{Deliver, Doorbell, LETTER_COLUMNS, OnError};
 pub use plan::{Aggregate, Plan};
 pub use query::{Query, QueryMetrics, Status, Waiting};

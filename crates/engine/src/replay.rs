@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use penstock_scheduler::profile::Counter;
+use penstock_types::OutsideError;
 
-use crate::feed::OutsideError;
 use crate::plan::WatermarkFunction;
 
 /// How far the engine may fall behind before the source slows down.

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use penstock_memory::edge::EdgeGauge;
 use penstock_memory::{EdgeReader, OpenError};
+use penstock_types::OutsideError;
 
 use crate::clock::{Until, now_ns};
 use crate::engine::bell::{Bell, Relay};
 use crate::error::{RunError, StartError};
-use crate::feed::OutsideError;
 use crate::pipeline::{SharedStream, Step, Task};
 use crate::plan::Plan;
 use crate::query::state::{State, Status};

@@ -1,6 +1,11 @@
 //! Errors that pass through several crates before a user reads them.
 
+use std::error::Error as StdError;
+
 use thiserror::Error;
+
+/// An error raised by code outside the project, such as a user's function or iterator.
+pub type OutsideError = Box<dyn StdError + Send + Sync>;
 
 /// A pipeline that cannot be built. Found when the plan is written, before any row is read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -15,7 +15,7 @@ mod tick;
 mod type_name;
 
 pub use duration::Span;
-pub use error::{ComputeError, PlanError, SizeError};
+pub use error::{ComputeError, OutsideError, PlanError, SizeError};
 pub use key_group::{KEY_GROUPS, KeyGroup, KeyGroups};
 pub use size::ByteSize;
 pub use suggest::closest;

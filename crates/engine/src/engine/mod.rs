@@ -31,11 +31,11 @@ use std::time::Duration;
 use arrow_schema::SchemaRef;
 use penstock_memory::{Coordinator, platform};
 use penstock_queue::schedule::ScheduleQueue;
-use penstock_types::{PlanError, closest};
+use penstock_types::{OutsideError, PlanError, closest};
 
 use crate::clock::now_ns;
 use crate::error::StartError;
-use crate::feed::{FeedEnd, OutsideError};
+use crate::feed::FeedEnd;
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode, Strategy};
 use crate::pipeline::{

@@ -8,12 +8,12 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 use penstock_memory::{BatchError, Exporter, Physical, Run, SlotId, SourceColumns, Values};
+use penstock_types::OutsideError;
 
 use super::rejects::{Rejects, Sight};
 use super::token::{Interpreter, Token, Turn};
 use crate::engine::bell::Bell;
 use crate::error::RunError;
-use crate::feed::OutsideError;
 use crate::plan::Function;
 
 /// The name of the operator.

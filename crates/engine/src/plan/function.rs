@@ -5,8 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-
-use crate::feed::OutsideError;
+use penstock_types::OutsideError;
 
 /// A function over batches.
 pub trait BatchFunction: Send + Sync {
