@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use penstock_benches::report::{Comparison, DEFAULT_ROUNDS};
 use penstock_benches::settings::number;
 use penstock_queue::gate::Gate;
-use penstock_queue::schedule::{Class, ScheduleQueue, TaskId};
+use penstock_queue::schedule::{Level, ScheduleQueue, TaskId};
 
 const TASKS: [usize; 4] = [10, 100, 1_000, 10_000];
 const WORKERS: [usize; 3] = [1, 2, 4];
@@ -30,7 +30,7 @@ fn queue(tasks: usize, workers: usize) -> ScheduleQueue<u64> {
     let queue = ScheduleQueue::new(CAPACITY, workers);
     for _ in 0..tasks {
         let task = queue.add(|_| 0).expect("the queue has room");
-        queue.wake(task, |_| Class::Now);
+        queue.wake(task, || Level::FIRST);
     }
     queue
 }
@@ -75,13 +75,15 @@ fn print_cycles(cycles: u64, rounds: usize) {
                         heap.lock().expect("nobody panics").extend(best);
                     });
                 })
-                .contender("ready", || share(workers, cycles, || take().ready(Class::Now, |_| Class::Now)))
+                .contender("ready", || {
+                    share(workers, cycles, || take().ready(Level::FIRST, |_| Level::FIRST))
+                })
                 .contender("wake", || {
                     share(workers, cycles, || {
                         let task = take();
                         let id = task.id();
-                        task.idle(|_| Class::Now);
-                        queue.wake(id, |_| Class::Now);
+                        task.idle(|_| Level::FIRST);
+                        queue.wake(id, || Level::FIRST);
                     });
                 })
                 .run();
@@ -110,7 +112,7 @@ fn print_calls(rounds: usize) {
                     Some(task) => {
                         task.0.fetch_add(1, Ordering::Relaxed);
                         task.1.signal();
-                        task.idle(|_| Class::Now);
+                        task.idle(|_| Level::FIRST);
                     }
                     None => queue.park(0),
                 }
@@ -121,7 +123,7 @@ fn print_calls(rounds: usize) {
                 thread::yield_now();
             }
             let begin = Instant::now();
-            queue.wake(task, |_| Class::Now);
+            queue.wake(task, || Level::FIRST);
             answered.1.wait(Duration::MAX);
             begin.elapsed()
         });
@@ -136,10 +138,10 @@ fn print_calls(rounds: usize) {
 }
 
 /// The tasks in a new order each time, a third of them spare.
-fn order(tasks: usize, epoch: usize) -> Vec<(TaskId, Class)> {
-    let class = |task: usize| if task.is_multiple_of(3) { Class::Spare } else { Class::Now };
+fn order(tasks: usize, epoch: usize) -> Vec<(TaskId, Level)> {
+    let level = |task: usize| if task.is_multiple_of(3) { Level::LAST } else { Level::FIRST };
     // The step has no divisor in common with any of the sizes, so this is a permutation.
-    (0..tasks).map(|rank| (rank * 7 + epoch) % tasks).map(|task| (task as TaskId, class(task))).collect()
+    (0..tasks).map(|rank| (rank * 7 + epoch) % tasks).map(|task| (task as TaskId, level(task))).collect()
 }
 
 fn print_publish(rounds: usize) {
@@ -149,7 +151,7 @@ fn print_publish(rounds: usize) {
     for tasks in TASKS {
         let queue = &queue(tasks, 1);
         for _ in 0..tasks / 2 {
-            queue.pop().expect("all are ready").idle(|_| Class::Now);
+            queue.pop().expect("all are ready").idle(|_| Level::FIRST);
         }
         let publish = |epoch: usize| {
             let order = order(tasks, epoch);
@@ -162,7 +164,7 @@ fn print_publish(rounds: usize) {
         let beside = thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    queue.pop().into_iter().for_each(|task| task.ready(Class::Now, |_| Class::Now));
+                    queue.pop().into_iter().for_each(|task| task.ready(Level::FIRST, |_| Level::FIRST));
                 }
             });
             let times = (0..EPOCHS * rounds).map(publish).collect();

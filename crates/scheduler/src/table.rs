@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use penstock_queue::called::Called;
 use penstock_queue::log::Work;
-use penstock_queue::schedule::Class;
+use penstock_queue::schedule::Level;
 
 use crate::policy::{Decision, is_worth_running};
 use crate::profile::Counter;
@@ -175,16 +175,16 @@ impl TaskRow {
         quantum_ns > 0 && self.did.spent_ns.get() >= quantum_ns
     }
 
-    /// The class of a task that is ready. One that has had its quantum since the last plan stands behind those that have
-    /// not, whatever waits for it, unless somebody calls: plans may be late.
-    pub fn class(&self) -> Class {
+    /// Returns the level of a task that is ready. One that has had its quantum since the last plan comes after those that
+    /// have not, whatever waits for it, unless it is called: plans may be late.
+    pub fn level(&self) -> Level {
         if self.called.is_waiting() {
-            return Class::Now;
+            return Level::FIRST;
         }
         let work = self.work();
         let threshold = self.decided.threshold_rows.load(Ordering::Relaxed);
         let is_worth_it = !self.is_spent() && is_worth_running(work.rows, work.signals, threshold);
-        if is_worth_it { Class::Now } else { Class::Spare }
+        if is_worth_it { Level::FIRST } else { Level::LAST }
     }
 
     /// How long a run may be now; `usual` before the first decision.
@@ -258,12 +258,12 @@ mod tests {
     fn rows_are_worth_a_run_from_the_threshold_on_and_signals_always() {
         let (row, rows, signals) = row();
         rows.set(9);
-        assert_eq!(row.class(), Class::Spare);
+        assert_eq!(row.level(), Level::LAST);
         rows.set(10);
-        assert_eq!((row.class(), row.arrived_ns()), (Class::Now, Some(7)));
+        assert_eq!((row.level(), row.arrived_ns()), (Level::FIRST, Some(7)));
         rows.set(0);
         signals.set(1);
-        assert_eq!(row.class(), Class::Now);
+        assert_eq!(row.level(), Level::FIRST);
     }
 
     #[test]
@@ -272,11 +272,11 @@ mod tests {
         rows.set(1000);
         signals.set(1);
         row.spend(QUANTUM_NS / 2, false);
-        assert_eq!(row.class(), Class::Now);
+        assert_eq!(row.level(), Level::FIRST);
         row.spend(QUANTUM_NS / 2, false);
-        assert_eq!(row.class(), Class::Spare, "several short runs are a long one");
+        assert_eq!(row.level(), Level::LAST, "several short runs are a long one");
         row.call();
-        assert_eq!(row.class(), Class::Now, "whoever is called looks");
+        assert_eq!(row.level(), Level::FIRST, "whoever is called looks");
         row.answer();
         row.decide(&Decision {
             priority: 1.0,
@@ -284,9 +284,9 @@ mod tests {
             is_eligible: true,
             quantum: Quantum::of_rows(100),
         });
-        assert_eq!(row.class(), Class::Now);
+        assert_eq!(row.level(), Level::FIRST);
         row.spend(1, true);
-        assert_eq!(row.class(), Class::Spare);
+        assert_eq!(row.level(), Level::LAST);
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         let new = TaskRow::default();
         new.spend(u64::MAX, true);
         new.call();
-        assert_eq!((new.quantum(usual), new.class()), (usual, Class::Now));
+        assert_eq!((new.quantum(usual), new.level()), (usual, Level::FIRST));
         assert_eq!(row().0.quantum(usual), Quantum::of_rows(100));
     }
 }

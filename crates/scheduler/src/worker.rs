@@ -1,12 +1,12 @@
 //! What a worker does all day: takes the best ready task, runs it, hands it back; sleeps while none is ready.
 
-use penstock_queue::schedule::{Class, ScheduleQueue, TaskId};
+use penstock_queue::schedule::{Level, ScheduleQueue, TaskId};
 
 /// How a task comes back from a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handed {
     /// Still has work.
-    Ready(Class),
+    Ready(Level),
     /// Has none, until somebody wakes it.
     Idle,
     /// Has ended.
@@ -18,8 +18,8 @@ pub trait Host<T> {
     /// Runs a task for a while.
     fn run(&mut self, id: TaskId, task: &mut T) -> Handed;
 
-    /// The class of a task that was woken while it ran.
-    fn class(&self, task: &T) -> Class;
+    /// Returns the level of a task that was woken during its run.
+    fn level(&self, task: &T) -> Level;
 
     /// The task to run next if it is ready, whatever its rank: one that reads what this one has just written.
     fn next(&self, _task: &T) -> Option<TaskId> {
@@ -50,8 +50,8 @@ pub fn work<T>(queue: &ScheduleQueue<T>, worker: usize, host: &mut impl Host<T>)
         let handed = host.run(task.id(), &mut task);
         next = host.next(&task);
         match handed {
-            Handed::Ready(class) => task.ready(class, |task| host.class(task)),
-            Handed::Idle => task.idle(|task| host.class(task)),
+            Handed::Ready(level) => task.ready(level, |task| host.level(task)),
+            Handed::Idle => task.idle(|task| host.level(task)),
             Handed::Done => host.retired(task.retire()),
         }
     }
@@ -77,17 +77,19 @@ mod tests {
             match *left {
                 0 => return Handed::Done,
                 // Woken while it runs, so that it cannot go idle.
-                1 => self.queue.wake(id, |_| unreachable!("it runs")),
+                1 => {
+                    self.queue.wake(id, || unreachable!("it runs"));
+                }
                 13 => panic!("on purpose"),
                 _ => {}
             }
             *left -= 1;
-            if *left == 0 { Handed::Idle } else { Handed::Ready(Class::Now) }
+            if *left == 0 { Handed::Idle } else { Handed::Ready(Level::FIRST) }
         }
 
-        fn class(&self, left: &u32) -> Class {
+        fn level(&self, left: &u32) -> Level {
             assert_eq!(*left, 0);
-            Class::Spare
+            Level::LAST
         }
 
         fn retired(&mut self, left: u32) {
@@ -97,7 +99,9 @@ mod tests {
         fn before_park(&mut self) {
             self.sleeps += 1;
             match self.sleeps {
-                1 => self.queue.wake(2, |_| Class::Now),
+                1 => {
+                    self.queue.wake(2, || Level::FIRST);
+                }
                 _ => self.queue.close(),
             }
         }
@@ -114,8 +118,8 @@ mod tests {
     #[test]
     fn a_worker_runs_what_is_ready_until_the_end() {
         let queue = queue();
-        queue.wake(1, |_| Class::Now);
-        queue.wake(0, |_| Class::Now);
+        queue.wake(1, || Level::FIRST);
+        queue.wake(0, || Level::FIRST);
         let mut notes = Notes { queue: &queue, ran: Vec::new(), retired: Vec::new(), sleeps: 0 };
         work(&queue, 0, &mut notes);
         assert_eq!(notes.ran, [0, 0, 1, 0, 1, 2]);
@@ -126,7 +130,7 @@ mod tests {
     #[test]
     fn a_task_outlives_a_worker_that_panics() {
         let queue = queue();
-        queue.wake(0, |_| Class::Now);
+        queue.wake(0, || Level::FIRST);
         *queue.pop().expect("it is ready") = 13;
         let mut notes = Notes { queue: &queue, ran: Vec::new(), retired: Vec::new(), sleeps: 0 };
         assert!(catch_unwind(AssertUnwindSafe(|| work(&queue, 0, &mut notes))).is_err());

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use penstock_queue::gate::Gate;
-use penstock_queue::schedule::{Class, ScheduleQueue, TaskId};
+use penstock_queue::schedule::{LEVELS, Level, ScheduleQueue, TaskId};
 use penstock_queue::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use penstock_scheduler::worker::{Handed, Host, work};
 use shuttle::rand::{Rng, thread_rng};
@@ -64,7 +64,9 @@ impl Edge {
 
     fn wake(queue: &Queue, end: &OnceLock<End>) {
         match end.get().expect("both ends are known before the first row") {
-            End::Task(task) => queue.wake(*task, |_| random_class()),
+            End::Task(task) => {
+                queue.wake(*task, random_level);
+            }
             End::Thread(gate) => gate.signal(),
         }
     }
@@ -94,8 +96,10 @@ struct Task {
     running: AtomicBool,
 }
 
-fn random_class() -> Class {
-    if thread_rng().gen_bool(0.3) { Class::Spare } else { Class::Now }
+fn random_level() -> Level {
+    // The first level often: nothing raises a task of that one.
+    let number = if thread_rng().gen_bool(0.4) { 0 } else { thread_rng().gen_range(0..LEVELS as u8) };
+    Level::new(number).expect("a number of a level")
 }
 
 struct Shared {
@@ -136,7 +140,7 @@ impl Host<Task> for Worker<'_> {
             ended &= closed && rows == pending;
             if rows < pending && rows < room {
                 // It could go on: its time is over.
-                handed = Handed::Ready(random_class());
+                handed = Handed::Ready(random_level());
             }
         }
         if ended {
@@ -147,8 +151,8 @@ impl Host<Task> for Worker<'_> {
         handed
     }
 
-    fn class(&self, _: &Task) -> Class {
-        random_class()
+    fn level(&self, _: &Task) -> Level {
+        random_level()
     }
 
     fn retired(&mut self, task: Task) {
@@ -224,7 +228,7 @@ fn submit(shared: &Shared) {
 }
 
 fn random_epoch(queue: &Queue) {
-    let mut order: Vec<_> = (0..CAPACITY as TaskId).map(|task| (task, random_class())).collect();
+    let mut order: Vec<_> = (0..CAPACITY as TaskId).map(|task| (task, random_level())).collect();
     for last in (1..order.len()).rev() {
         order.swap(last, thread_rng().gen_range(0..=last));
     }
@@ -273,8 +277,8 @@ impl Host<Desk> for Clerk {
         Handed::Idle
     }
 
-    fn class(&self, _: &Desk) -> Class {
-        random_class()
+    fn level(&self, _: &Desk) -> Level {
+        random_level()
     }
 
     fn retired(&mut self, _: Desk) {}
@@ -290,7 +294,7 @@ fn call(queue: &Desks, calls: u64) {
     let task = queue.add(|_| desk).expect("the queue has room for every caller");
     for call in 1..=calls {
         posted.store(call, Ordering::Release);
-        queue.wake(task, |_| random_class());
+        queue.wake(task, random_level);
         while answered.load(Ordering::Acquire) < call {
             caller.wait(NEVER);
         }
@@ -307,7 +311,7 @@ fn calls() {
     let working: Vec<_> =
         (0..workers).map(|worker| start(Box::new(move |queue| work(queue, worker, &mut Clerk)))).collect();
     let calling = start(Box::new(|queue| call(queue, 4)));
-    let publishing = start(Box::new(|queue| queue.publish(&[(1, Class::Now), (0, Class::Spare)])));
+    let publishing = start(Box::new(|queue| queue.publish(&[(1, Level::FIRST), (0, Level::LAST)])));
     call(&queue, 4);
     calling.join().expect("no thread panics");
     publishing.join().expect("no thread panics");

@@ -79,7 +79,7 @@ impl Bell {
         match settled(&self.way) {
             Some(Way::Workers { queue, task }) => {
                 // Idle or ready: it has had its turn of this epoch, perhaps.
-                queue.wake(*task, |_| self.row.class());
+                queue.wake(*task, || self.row.level());
             }
             Some(Way::Thread(gate)) => gate.signal(),
             None => {}

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use penstock_queue::log::Work;
-use penstock_queue::schedule::{Class, ScheduleQueue, TaskId};
+use penstock_queue::schedule::{Level, ScheduleQueue, TaskId};
 use penstock_scheduler::Quantum;
 
 use super::bell::Bell;
@@ -59,7 +59,7 @@ impl TaskCell {
     /// The task that reads what this one writes, if it is worth running.
     pub(crate) fn worthy_reader(&self) -> Option<TaskId> {
         let reader = self.reader.as_ref()?;
-        if reader.row.class() == Class::Now { reader.task() } else { None }
+        if reader.row.level() == Level::FIRST { reader.task() } else { None }
     }
 
     /// Runs it for a quantum at most, from `start_ns` on. When that ended, and how.
@@ -137,7 +137,7 @@ impl TaskCell {
             did.unfinished.set(u64::from(numbers.is_unfinished));
             if ran == Ran::Ready && row.work() == Work::default() {
                 // Its quantum ended between two steps, and the next one is counted nowhere: a sink that has read the end
-                // of its input has yet to leave, for example. Uncounted, it would be ready in the second class only, and
+                // of its input has yet to leave, for example. Uncounted, it would be ready at the last level only, and
                 // never run beside a query that keeps the workers busy.
                 did.unfinished.set(1);
             }

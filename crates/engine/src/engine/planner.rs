@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use penstock_queue::schedule::{Class, TaskId};
+use penstock_queue::schedule::{Level, TaskId};
 use penstock_scheduler::profile::Reading;
 use penstock_scheduler::{Decision, Order, Policy, PolicyKind, QueryView, Rollup, Snapshot, TaskView};
 
@@ -30,7 +30,7 @@ pub(crate) struct Planner {
     snapshot: Snapshot,
     decisions: Vec<Decision>,
     order: Order,
-    ranks: Vec<(TaskId, Class)>,
+    ranks: Vec<(TaskId, Level)>,
     pasts: Vec<(Arc<Bell>, Past)>,
     rolled_ns: u64,
     rows: Vec<(u64, u64)>,
@@ -134,16 +134,16 @@ impl Planner {
         }
         self.ranks.clear();
         for &number in self.order.rank(&self.decisions) {
-            let class = if self.decisions[number].is_eligible { Class::Now } else { Class::Spare };
-            self.ranks.push((self.snapshot.tasks[number].task, class));
+            let level = if self.decisions[number].is_eligible { Level::FIRST } else { Level::LAST };
+            self.ranks.push((self.snapshot.tasks[number].task, level));
         }
         core.queue.publish(&self.ranks);
         // A signal that came behind the snapshot counts all the same.
         for (number, _) in self.decisions.iter().enumerate().filter(|(_, decision)| !decision.is_eligible) {
             let row = &self.roster.tasks[number].bell.row;
             core.queue.raise(self.snapshot.tasks[number].task, || match row.did.blocked.get() {
-                0 => row.class(),
-                _ => Class::Spare,
+                0 => row.level(),
+                _ => Level::LAST,
             });
         }
         core.epoch.epochs.add(1);

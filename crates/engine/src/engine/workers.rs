@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use penstock_memory::platform;
-use penstock_queue::schedule::{Class, TaskId};
+use penstock_queue::schedule::{Level, TaskId};
 use penstock_scheduler::worker::{Handed, Host, work};
 
 use super::cell::{Ran, TaskCell};
@@ -83,16 +83,16 @@ impl Host<TaskCell> for Worker<'_> {
         cell.bell.row.spend(busy_ns, ran == Ran::Ready);
         epoch::tend(self.core, end_ns);
         match ran {
-            Ran::Ready => Handed::Ready(cell.bell.row.class()),
+            Ran::Ready => Handed::Ready(cell.bell.row.level()),
             Ran::Idle => Handed::Idle,
             Ran::Done => Handed::Done,
         }
     }
 
-    fn class(&self, cell: &TaskCell) -> Class {
+    fn level(&self, cell: &TaskCell) -> Level {
         // Somebody rang while it ran, perhaps because there is room again.
         cell.bell.row.unblock();
-        cell.bell.row.class()
+        cell.bell.row.level()
     }
 
     fn next(&self, cell: &TaskCell) -> Option<TaskId> {

@@ -123,7 +123,7 @@ impl Drop for Token {
 
 #[cfg(test)]
 mod tests {
-    use penstock_queue::schedule::Class;
+    use penstock_queue::schedule::Level;
 
     use super::*;
 
@@ -134,7 +134,7 @@ mod tests {
 
     /// Whether it was rung since it was last asked.
     fn was_rung(turn: &Turn) -> bool {
-        let was_rung = turn.bell.row.class() == Class::Now;
+        let was_rung = turn.bell.row.level() == Level::FIRST;
         turn.bell.row.answer();
         was_rung
     }

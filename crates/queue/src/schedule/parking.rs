@@ -1,13 +1,13 @@
 //! Where workers sleep while no task is ready.
 //!
-//! A mask says who is parked, and each worker has a gate of its own.
+//! A mask says which workers are parked, and each worker has a gate of its own.
 //!
-//! W1. Whoever makes a task ready sets its bit first and then reads the mask, with a read-modify-write. Whoever parks
-//!     sets its own bit in the mask first, with a read-modify-write, and then looks for ready tasks. Of the two
-//!     read-modify-writes the later one sees what came before the earlier one: either the worker is seen
+//! PARK-1. A thread that makes a task ready sets its bit first and then reads the mask, with a read-modify-write. A worker
+//!     that parks sets its own bit in the mask first, with a read-modify-write, and then looks for ready tasks. Of the
+//!     two read-modify-writes the later one sees what came before the earlier one: either the worker is seen
 //!     parked, or it sees the task.
-//! W2. A worker's bit in the mask is cleared by that worker, or by one who signals its gate afterwards. A signal that
-//!     is late makes the worker's next sleep a short one, no more.
+//! PARK-2. A worker's bit in the mask is cleared by that worker, or by a thread that signals its gate afterwards. A signal
+//!     that is late makes the worker's next sleep a short one, no more.
 
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ pub(super) struct Parking {
 }
 
 impl Parking {
+    /// Makes a gate for each worker.
     pub(super) fn new(workers: usize) -> Self {
         assert!(workers <= MOST_WORKERS, "at most {MOST_WORKERS} workers, not {workers}");
         Self {
@@ -33,28 +34,28 @@ impl Parking {
         }
     }
 
-    /// Sleeps until somebody unparks this worker, unless `any` says that a task is ready, or the end has come.
+    /// Sleeps until this worker is unparked, unless `any` says that a task is ready, or the queue is closed.
     pub(super) fn park(&self, worker: usize, any: impl FnOnce() -> bool) {
         let gate = &self.gates[worker];
         let own = 1 << worker;
-        // Acquire: pairs with the Release in `unpark_one` (W1).
+        // Acquire: pairs with the Release in `unpark_one` (PARK-1).
         self.mask.fetch_or(own, ordering("schedule.park", Ordering::Acquire));
         let found = !planted("schedule.park.look") && any();
         if !found && !self.is_closed() {
             gate.wait(Duration::MAX);
         }
         if !planted("schedule.park.leave") {
-            // Whoever wakes a worker shall find one that sleeps. Relaxed: nobody learns anything from this.
+            // A thread that wakes a worker is to find one that sleeps. Relaxed: this tells nothing else.
             self.mask.fetch_and(!own, Ordering::Relaxed);
         }
     }
 
-    /// Wakes a parked worker, if there is one. Whether there was.
+    /// Wakes a parked worker, if there is one. Returns whether there was.
     pub(super) fn unpark_one(&self) -> bool {
         if planted("schedule.unpark") {
             return false;
         }
-        // Release: pairs with the Acquire in `park` (W1). The mask stays as it is.
+        // Release: pairs with the Acquire in `park` (PARK-1). The mask stays as it is.
         let mut mask = self.mask.fetch_or(0, ordering("schedule.unpark.look", Ordering::Release));
         while mask != 0 {
             let worker = mask.trailing_zeros();
@@ -71,13 +72,14 @@ impl Parking {
         false
     }
 
-    /// How many workers are parked. A hint.
+    /// Returns how many workers are parked. A hint.
     pub(super) fn parked(&self) -> usize {
         self.mask.load(Ordering::Relaxed).count_ones() as usize
     }
 
+    /// Wakes every worker for good.
     pub(super) fn close(&self) {
-        // Release: pairs with the Acquire in `is_closed`. Whoever sees the end sees what led to it.
+        // Release: pairs with the Acquire in `is_closed`. A worker that sees the end sees what led to it.
         self.closed.store(true, ordering("schedule.closed.store", Ordering::Release));
         if planted("schedule.close.wake") {
             return;
@@ -86,6 +88,7 @@ impl Parking {
         self.gates.iter().for_each(|gate| gate.signal());
     }
 
+    /// Returns whether it was closed.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(ordering("schedule.closed.load", Ordering::Acquire))
     }

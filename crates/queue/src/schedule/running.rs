@@ -1,26 +1,27 @@
 //! A task that a worker has, from `pop` until it is handed back.
 //!
-//! By K2 and R2 a [`Running`] is the only one of its task, and the payload is its own.
+//! By SCHED-2 and TABLE-2 a [`Running`] is the only one of its task, and the payload is its own.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 
-use super::table::{FREE, IDLE, READY, RUNNING, Row};
-use super::{Class, ScheduleQueue, TaskId};
+use super::state::{FREE, IDLE, READY, RUNNING, ready_at};
+use super::table::Row;
+use super::{Level, ScheduleQueue, TaskId};
 use crate::sync::{Ordering, ordering, planted};
 
 /// A task that this worker runs, alone.
 ///
-/// Whoever hands it back goes on with [`ScheduleQueue::pop`] or [`ScheduleQueue::park`], and so finds it itself if
-/// nobody else is faster: no worker is woken for it. Dropping it, as a panic does, hands it back as ready, and wakes
-/// a worker.
+/// The worker that hands it back goes on with [`ScheduleQueue::pop`] or [`ScheduleQueue::park`], and so finds it itself
+/// if no other worker is faster: none is woken for it. Dropping it, as a panic does, hands it back as ready at
+/// [`Level::FIRST`], and wakes a worker.
 pub struct Running<'a, T> {
     queue: &'a ScheduleQueue<T>,
     task: TaskId,
     row: &'a Row<T>,
-    /// It stays on its thread: shared with another one, it would share a payload that may not bear that.
+    /// It stays on its thread: sharing it with another one would share a payload that need not be `Sync`.
     stays: PhantomData<*mut T>,
 }
 
@@ -30,21 +31,21 @@ impl<'a, T> Running<'a, T> {
         Self { queue, task, row, stays: PhantomData }
     }
 
-    /// Which task it is.
+    /// Returns the id of the task.
     pub fn id(&self) -> TaskId {
         self.task
     }
 
-    /// Hands it back: it still has work, and is ready in that class; or in the one that `again` says, if somebody woke it
-    /// meanwhile.
-    pub fn ready(self, class: Class, again: impl FnMut(&T) -> Class) {
-        self.hand_back(class, again);
+    /// Hands it back: it still has work, and is ready at that level; or at the one that `again` returns, if it was woken
+    /// during the run.
+    pub fn ready(self, level: Level, again: impl FnMut(&T) -> Level) {
+        self.hand_back(level, again);
         mem::forget(self);
     }
 
-    /// Hands it back: it has no work, unless somebody woke it meanwhile. Then it is ready again, in the class that
-    /// `class` says.
-    pub fn idle(self, mut class: impl FnMut(&T) -> Class) {
+    /// Hands it back: it has no work, unless it was woken during the run. Then it is ready again, at the level that
+    /// `level` returns.
+    pub fn idle(self, mut level: impl FnMut(&T) -> Level) {
         // Release: hands over the payload, and pairs with the Acquire in `pop`.
         let give = ordering("schedule.idle", Ordering::Release);
         let slept = if planted("schedule.idle.check") {
@@ -54,8 +55,8 @@ impl<'a, T> Running<'a, T> {
             self.row.state.compare_exchange(RUNNING, IDLE, give, Ordering::Relaxed).is_ok()
         };
         if !slept {
-            let first = self.ask(&mut class);
-            self.hand_back(first, class);
+            let first = self.ask(&mut level);
+            self.hand_back(first, level);
         }
         mem::forget(self);
     }
@@ -63,42 +64,47 @@ impl<'a, T> Running<'a, T> {
     /// Ends it: the row is free again, and the payload is the caller's.
     pub fn retire(self) -> T {
         let Self { queue, task, row, .. } = self;
-        // SAFETY: K2 and R2: the payload is this worker's.
+        // SAFETY: SCHED-2 and TABLE-2: the payload is this worker's.
         let payload = unsafe { &mut *row.payload() }.take();
         mem::forget(self);
-        // Relaxed: the lock below hands the row over to the next who reserves it.
+        // Relaxed: the lock below hands the row over to the next thread that reserves it.
         row.state.swap(FREE, Ordering::Relaxed);
         queue.live.fetch_sub(1, Ordering::Relaxed);
-        queue.control().free.push_back(task);
+        queue.release(task);
         payload.expect("a running task has a payload")
     }
 
-    /// The class of a task that was woken while it ran.
-    fn ask(&self, class: &mut impl FnMut(&T) -> Class) -> Class {
-        // Acquire: what it was woken for is there (K5). READY goes, so that the next wake-up can be told from this one.
+    /// Asks for the level of a task that was woken during the run.
+    fn ask(&self, level: &mut impl FnMut(&T) -> Level) -> Level {
+        // Acquire: what it was woken for is there (SCHED-5). READY goes, so that the next wake-up can be told from this
+        // one.
         self.row.state.fetch_and(!READY, ordering("schedule.ask", Ordering::Acquire));
-        class(self)
+        level(self)
     }
 
-    /// K5.
-    fn hand_back(&self, mut class: Class, mut again: impl FnMut(&T) -> Class) {
+    /// Makes it READY, by SCHED-5.
+    fn hand_back(&self, mut level: Level, mut again: impl FnMut(&T) -> Level) {
         // AcqRel: Release hands over the payload, and pairs with the Acquire in `pop`. Acquire as in `wake`.
         let give = ordering("schedule.ready", Ordering::AcqRel);
-        while class == Class::Spare && !planted("schedule.ready.again") {
-            if self.row.state.compare_exchange(RUNNING, READY, give, Ordering::Relaxed).is_ok() {
-                self.queue.push(self.row, class);
-                return;
+        loop {
+            level = self.queue.known_level(level);
+            // No wake-up could raise it.
+            if level == Level::FIRST || planted("schedule.ready.again") {
+                self.row.state.swap(ready_at(level), give);
+                break;
             }
-            class = self.ask(&mut again);
+            if self.row.state.compare_exchange(RUNNING, ready_at(level), give, Ordering::Relaxed).is_ok() {
+                break;
+            }
+            level = self.ask(&mut again);
         }
-        self.row.state.swap(READY, give);
-        self.queue.push(self.row, class);
+        self.queue.push(self.row, level);
     }
 }
 
 impl<T> Drop for Running<'_, T> {
     fn drop(&mut self) {
-        self.hand_back(Class::Now, |_| Class::Now);
+        self.hand_back(Level::FIRST, |_| Level::FIRST);
         self.queue.parking.unpark_one();
     }
 }
@@ -107,14 +113,14 @@ impl<T> Deref for Running<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: K2 and R2: the payload is this worker's, and it is borrowed with `self`.
+        // SAFETY: SCHED-2 and TABLE-2: the payload is this worker's, and it is borrowed with `self`.
         unsafe { &*self.row.payload() }.as_ref().expect("a running task has a payload")
     }
 }
 
 impl<T> DerefMut for Running<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: K2 and R2: the payload is this worker's, and it is borrowed with `self`.
+        // SAFETY: SCHED-2 and TABLE-2: the payload is this worker's, and it is borrowed with `self`.
         unsafe { &mut *self.row.payload() }.as_mut().expect("a running task has a payload")
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Segment `k` has `FIRST << k` rows and is made when the first of them is needed.
 //!
-//! R1. A segment is made once, with the control lock held, and stays until the table is dropped.
-//! R2. A row's payload belongs to whoever turned its state from READY into RUNNING, until it hands the task back; to
-//!     whoever reserved the row, while the state is FREE.
+//! TABLE-1. A segment is made once, with the control lock held, and stays until the table is dropped.
+//! TABLE-2. A row's payload belongs to the thread that turned its state from READY into RUNNING, until it hands the task
+//!     back; to the thread that reserved the row, while the state is FREE.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -13,6 +13,7 @@ use crossbeam_utils::CachePadded;
 
 use super::TaskId;
 use super::bits::MOST_RANKS;
+use super::state::FREE;
 use crate::sync::{AtomicPtr, AtomicU32, Ordering, UnsafeCell, ordering};
 
 /// Rows of the first segment.
@@ -26,15 +27,6 @@ const FIRST: usize = if cfg!(loom) {
 
 /// Enough for `MOST_RANKS` rows: one segment less would hold `FIRST` too few.
 const SEGMENTS: usize = (MOST_RANKS / FIRST).ilog2() as usize + 1;
-
-/// Nobody has the row: a task has ended, or none was made yet.
-pub(super) const FREE: u32 = 4;
-/// Nothing to do.
-pub(super) const IDLE: u32 = 0;
-/// Waits for a worker. Beside RUNNING: was woken while it ran.
-pub(super) const READY: u32 = 1;
-/// A worker has it.
-pub(super) const RUNNING: u32 = 2;
 
 pub(super) struct Row<T> {
     pub(super) state: AtomicU32,
@@ -51,7 +43,7 @@ impl<T> Row<T> {
         }
     }
 
-    /// Where the payload is. Whoever follows the pointer owns the payload by R2.
+    /// Returns where the payload is. A thread that follows the pointer owns the payload by TABLE-2.
     pub(super) fn payload(&self) -> *mut Option<T> {
         self.payload.with_mut(|payload| payload)
     }
@@ -71,11 +63,11 @@ pub(super) struct Table<T> {
 
 // SAFETY: a table owns its payloads, and they may move to another thread with it.
 unsafe impl<T: Send> Send for Table<T> {}
-// SAFETY: by R2 a payload is with one thread at a time, and state changes hand it over with Release and Acquire; no
-// two threads ever have references to it, so `T: Send` is enough. All else is atomic, or never changes (R1).
+// SAFETY: by TABLE-2 a payload is with one thread at a time, and state changes hand it over with Release and Acquire; no
+// two threads ever have references to it, so `T: Send` is enough. All else is atomic, or never changes (TABLE-1).
 unsafe impl<T: Send> Sync for Table<T> {}
 
-/// The segment of a row, and its place there.
+/// Returns the segment of a row, and its index there.
 fn place(index: usize) -> (usize, usize) {
     let shifted = index + FIRST;
     let segment = (shifted / FIRST).ilog2() as usize;
@@ -83,16 +75,18 @@ fn place(index: usize) -> (usize, usize) {
 }
 
 impl<T> Table<T> {
+    /// Makes a table without rows.
     pub(super) fn new(capacity: usize) -> Self {
         let segments = std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
         Self { segments, capacity, owns: PhantomData }
     }
 
+    /// Returns how many rows there can be.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Makes the segment of a row, unless it is there. The caller holds the control lock, and `index` is below the
+    /// Makes the segment of a row, unless it exists. The caller holds the control lock, and `index` is below the
     /// capacity.
     pub(super) fn grow(&self, index: usize) {
         let (segment, offset) = place(index);
@@ -105,7 +99,7 @@ impl<T> Table<T> {
             rows: rows.clone().map(|index| CachePadded::new(Row::new(index))).collect(),
             order: rows.map(|index| AtomicU32::new(index as u32)).collect(),
         });
-        // Release: pairs with the Acquire in `segment`. Whoever sees the segment sees its rows.
+        // Release: pairs with the Acquire in `segment`. A thread that sees the segment sees its rows.
         let publish = ordering("schedule.segment.store", Ordering::Release);
         self.segments[segment].store(Box::into_raw(made), publish);
     }
@@ -115,20 +109,20 @@ impl<T> Table<T> {
             return None;
         }
         let (segment, offset) = place(index);
-        // Acquire: pairs with the Release in `grow`. Anybody may come with any id.
+        // Acquire: pairs with the Release in `grow`. Any thread may come with any id.
         let found = self.segments[segment].load(ordering("schedule.segment.load", Ordering::Acquire));
-        // SAFETY: by R1 the pointer is null or leads to a segment that stays as long as the table is borrowed.
+        // SAFETY: by TABLE-1 the pointer is null or leads to a segment that stays as long as the table is borrowed.
         let found = unsafe { found.as_ref() }?;
         Some((found, offset))
     }
 
-    /// The row of a task, if any task ever had an id as high.
+    /// Returns the row of a task, if any task ever had an id as high.
     pub(super) fn row(&self, task: TaskId) -> Option<&Row<T>> {
         let (segment, offset) = self.segment(task as usize)?;
         segment.rows.get(offset).map(|row| &**row)
     }
 
-    /// The place in which the task of that rank stands. The segment is there.
+    /// Returns the cell that names the task of that rank. Its segment exists.
     pub(super) fn order(&self, rank: usize) -> &AtomicU32 {
         let (segment, offset) = self.segment(rank).expect("a rank is given out after its segment was made");
         &segment.order[offset]
@@ -140,7 +134,7 @@ impl<T> Drop for Table<T> {
         for segment in &self.segments {
             let segment = segment.load(Ordering::Acquire);
             if !segment.is_null() {
-                // SAFETY: by R1 it came out of a Box in `grow`, and `&mut self` says that nobody looks at it.
+                // SAFETY: by TABLE-1 it came out of a Box in `grow`, and `&mut self` says that no other thread looks at it.
                 drop(unsafe { Box::from_raw(segment) });
             }
         }

@@ -3,7 +3,8 @@
 //! Run with `make loom`. A READY that got lost shows as a task that did not run or as a deadlock, a task that two
 //! workers have as a race on its payload. `weakened.txt` says which test fails without which ordering or step.
 //!
-//! Under loom a word of the bitmaps has two bits: two tasks need one level, four need two, eight three.
+//! Under loom a word of the bitmaps has two bits. With one level two tasks need one layer, four need two, eight three; a
+//! second level adds a layer.
 #![cfg(loom)]
 
 use std::sync::Arc as StdArc;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use loom::alloc::Track;
 use loom::thread;
 use penstock_queue::gate::Gate;
-use penstock_queue::schedule::{Class, Running, ScheduleQueue, TaskId};
+use penstock_queue::schedule::{Level, Running, ScheduleQueue, TaskId};
 use penstock_queue::sync::{Arc, AtomicU32, Ordering, UnsafeCell};
 
 const NEVER: Duration = Duration::MAX;
@@ -39,7 +40,16 @@ impl Task {
 type Queue = ScheduleQueue<Task>;
 
 fn queue(capacity: usize, workers: usize, tasks: usize) -> Arc<Queue> {
-    let queue = Queue::new(capacity, workers);
+    queue_with_levels(2, capacity, workers, tasks)
+}
+
+/// One in which all that is ready is equally urgent.
+fn flat_queue(capacity: usize, workers: usize, tasks: usize) -> Arc<Queue> {
+    queue_with_levels(1, capacity, workers, tasks)
+}
+
+fn queue_with_levels(levels: usize, capacity: usize, workers: usize, tasks: usize) -> Arc<Queue> {
+    let queue = Queue::with_levels(capacity, workers, levels);
     for task in 0..tasks {
         assert_eq!(queue.add(|_| Task::new()), Some(task as TaskId));
     }
@@ -52,13 +62,13 @@ fn start<R: 'static>(queue: &Arc<Queue>, run: impl FnOnce(&Queue) -> R + 'static
 }
 
 fn wake(queue: &Queue, task: TaskId) {
-    queue.wake(task, |_| Class::Now);
+    queue.wake(task, || Level::FIRST);
 }
 
 /// Runs a task once.
 fn run(mut task: Running<'_, Task>) {
     task.runs += 1;
-    task.idle(|_| Class::Now);
+    task.idle(|_| Level::FIRST);
 }
 
 /// Runs what is ready, and says which tasks those were, in that order.
@@ -75,7 +85,9 @@ fn drain(queue: &Queue) -> Vec<TaskId> {
 fn runs(queue: &Queue, tasks: usize) -> Vec<u32> {
     assert!(drain(queue).is_empty());
     // A task that is ready and was lost stays lost: it is not raised.
-    (0..tasks as TaskId).for_each(|task| queue.wake(task, |_| Class::Spare));
+    (0..tasks as TaskId).for_each(|task| {
+        queue.wake(task, || Level::LAST);
+    });
     let mut runs = vec![0; tasks];
     while let Some(task) = queue.pop() {
         runs[task.id() as usize] = task.runs;
@@ -87,7 +99,7 @@ fn runs(queue: &Queue, tasks: usize) -> Vec<u32> {
 #[test]
 fn two_workers_share_two_tasks() {
     check(|| {
-        let queue = queue(2, 0, 2);
+        let queue = flat_queue(2, 0, 2);
         wake(&queue, 0);
         wake(&queue, 1);
         let other = start(&queue, |queue| queue.pop().map(run).is_some());
@@ -105,7 +117,7 @@ fn a_task_goes_from_worker_to_worker() {
         let other = start(&queue, |queue| {
             if let Some(mut task) = queue.pop() {
                 task.runs += 1;
-                task.ready(Class::Spare, |_| Class::Spare);
+                task.ready(Level::LAST, |_| Level::LAST);
             }
         });
         drain(&queue);
@@ -123,12 +135,12 @@ fn a_task_that_is_asked_for_is_with_one_worker_at_a_time() {
         let other = start(&queue, |queue| {
             if let Some(mut task) = queue.pop_this(0) {
                 task.runs += 1;
-                task.ready(Class::Now, |_| Class::Now);
+                task.ready(Level::FIRST, |_| Level::FIRST);
             }
         });
         if let Some(mut task) = queue.pop() {
             task.runs += 1;
-            task.ready(Class::Spare, |_| Class::Spare);
+            task.ready(Level::LAST, |_| Level::LAST);
         }
         other.join().unwrap();
         drain(&queue);
@@ -139,7 +151,7 @@ fn a_task_that_is_asked_for_is_with_one_worker_at_a_time() {
 #[test]
 fn a_wake_up_while_the_task_goes_idle_counts() {
     check(|| {
-        let queue = queue(1, 0, 1);
+        let queue = flat_queue(1, 0, 1);
         wake(&queue, 0);
         let task = queue.pop().expect("the task is ready");
         let waking = start(&queue, |queue| {
@@ -157,7 +169,7 @@ fn a_wake_up_while_the_task_goes_idle_counts() {
 #[test]
 fn a_run_sees_what_was_published_before_the_wake_up() {
     check(|| {
-        let queue = queue(1, 0, 1);
+        let queue = flat_queue(1, 0, 1);
         let published = [Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0))];
         let [first, second] = published.clone().map(|published| {
             start(&queue, move |queue| {
@@ -185,9 +197,9 @@ fn a_run_sees_what_was_published_before_the_wake_up() {
 #[test]
 fn a_task_that_wakes_while_ranks_change_is_found() {
     check(|| {
-        let queue = queue(2, 0, 2);
+        let queue = flat_queue(2, 0, 2);
         let waking = start(&queue, |queue| wake(queue, 0));
-        let publishing = start(&queue, |queue| queue.publish(&[(1, Class::Now), (0, Class::Now)]));
+        let publishing = start(&queue, |queue| queue.publish(&[(1, Level::FIRST), (0, Level::FIRST)]));
         let mut ran = drain(&queue);
         waking.join().unwrap();
         publishing.join().unwrap();
@@ -199,13 +211,13 @@ fn a_task_that_wakes_while_ranks_change_is_found() {
 #[test]
 fn a_task_handed_back_while_ranks_change_is_found() {
     check(|| {
-        let queue = queue(2, 0, 2);
+        let queue = flat_queue(2, 0, 2);
         wake(&queue, 0);
-        let publishing = start(&queue, |queue| queue.publish(&[(1, Class::Now), (0, Class::Now)]));
+        let publishing = start(&queue, |queue| queue.publish(&[(1, Level::FIRST), (0, Level::FIRST)]));
         let working = start(&queue, |queue| {
             if let Some(mut task) = queue.pop() {
                 task.runs += 1;
-                task.ready(Class::Now, |_| Class::Now);
+                task.ready(Level::FIRST, |_| Level::FIRST);
             }
         });
         drain(&queue);
@@ -220,11 +232,11 @@ fn a_task_handed_back_while_ranks_change_is_found() {
 #[test]
 fn ready_tasks_survive_two_epochs_in_a_row() {
     check(|| {
-        let queue = queue(2, 0, 2);
+        let queue = flat_queue(2, 0, 2);
         wake(&queue, 1);
         let publishing = start(&queue, |queue| {
-            queue.publish(&[(1, Class::Now)]);
-            queue.publish(&[(0, Class::Now)]);
+            queue.publish(&[(1, Level::FIRST)]);
+            queue.publish(&[(0, Level::FIRST)]);
         });
         let waking = start(&queue, |queue| wake(queue, 0));
         let mut ran = drain(&queue);
@@ -237,11 +249,11 @@ fn ready_tasks_survive_two_epochs_in_a_row() {
 }
 
 #[test]
-fn a_task_that_wakes_while_its_class_changes_is_found() {
+fn a_task_that_wakes_while_its_level_changes_is_found() {
     check(|| {
         let queue = queue(1, 0, 1);
         let waking = start(&queue, |queue| wake(queue, 0));
-        queue.publish(&[(0, Class::Spare)]);
+        queue.publish(&[(0, Level::LAST)]);
         let mut ran = drain(&queue);
         waking.join().unwrap();
         ran.extend(drain(&queue));
@@ -252,16 +264,16 @@ fn a_task_that_wakes_while_its_class_changes_is_found() {
 /// Wakes task 1 for a signal, which is worth running it.
 fn signal(queue: &Queue, signals: &AtomicU32) {
     signals.store(1, Ordering::Relaxed);
-    queue.wake(1, |_| class_by(signals));
+    queue.wake(1, || level_by(signals));
 }
 
-fn class_by(signals: &AtomicU32) -> Class {
-    if signals.load(Ordering::Relaxed) > 0 { Class::Now } else { Class::Spare }
+fn level_by(signals: &AtomicU32) -> Level {
+    if signals.load(Ordering::Relaxed) > 0 { Level::FIRST } else { Level::LAST }
 }
 
 /// Task 1, which a signal has come for, runs before task 0, which ranks first and has none.
 fn check_raised(queue: &Queue) {
-    queue.wake(0, |_| Class::Spare);
+    queue.wake(0, || Level::LAST);
     assert_eq!(drain(queue), [1, 0]);
 }
 
@@ -271,7 +283,9 @@ fn a_signal_raises_a_task_that_becomes_ready() {
         let (queue, signals) = (queue(2, 0, 2), Arc::new(AtomicU32::new(0)));
         let waking = {
             let signals = Arc::clone(&signals);
-            start(&queue, move |queue| queue.wake(1, |_| class_by(&signals)))
+            start(&queue, move |queue| {
+                queue.wake(1, || level_by(&signals));
+            })
         };
         signal(&queue, &signals);
         waking.join().unwrap();
@@ -289,8 +303,8 @@ fn a_signal_raises_a_task_that_is_handed_back() {
             start(&queue, move |queue| {
                 let mut task = queue.pop().expect("the task is ready");
                 task.runs += 1;
-                let class = class_by(&signals);
-                task.ready(class, |_| class_by(&signals));
+                let level = level_by(&signals);
+                task.ready(level, |_| level_by(&signals));
             })
         };
         signal(&queue, &signals);
@@ -307,9 +321,9 @@ fn a_signal_raises_a_task_that_an_epoch_has_lowered() {
         let publishing = {
             let signals = Arc::clone(&signals);
             start(&queue, move |queue| {
-                let class = class_by(&signals);
-                queue.publish(&[(0, Class::Spare), (2, Class::Spare), (1, class)]);
-                queue.raise(1, || class_by(&signals));
+                let level = level_by(&signals);
+                queue.publish(&[(0, Level::LAST), (2, Level::LAST), (1, level)]);
+                queue.raise(1, || level_by(&signals));
             })
         };
         signal(&queue, &signals);
@@ -322,9 +336,9 @@ fn a_signal_raises_a_task_that_an_epoch_has_lowered() {
 #[test]
 fn a_task_that_gets_the_rank_of_one_asked_for_is_found() {
     check(|| {
-        let queue = queue(2, 0, 2);
+        let queue = flat_queue(2, 0, 2);
         wake(&queue, 0);
-        let publishing = start(&queue, |queue| queue.publish(&[(1, Class::Now), (0, Class::Now)]));
+        let publishing = start(&queue, |queue| queue.publish(&[(1, Level::FIRST), (0, Level::FIRST)]));
         let waking = start(&queue, |queue| wake(queue, 1));
         let mut ran = Vec::new();
         if let Some(task) = queue.pop_this(0) {
@@ -342,7 +356,7 @@ fn a_task_that_gets_the_rank_of_one_asked_for_is_found() {
 #[test]
 fn a_word_that_empties_and_fills_stays_in_sight() {
     check(|| {
-        let queue = queue(4, 0, 4);
+        let queue = flat_queue(4, 0, 4);
         wake(&queue, 0);
         let waking = start(&queue, |queue| wake(queue, 1));
         let other = start(&queue, drain);
@@ -359,7 +373,7 @@ fn a_word_that_empties_and_fills_stays_in_sight() {
 #[test]
 fn a_summary_that_empties_and_fills_stays_in_sight() {
     check(|| {
-        let queue = queue(8, 0, 4);
+        let queue = flat_queue(8, 0, 4);
         wake(&queue, 0);
         let waking = start(&queue, |queue| wake(queue, 2));
         let mut ran = drain(&queue);
@@ -374,7 +388,7 @@ fn a_summary_that_empties_and_fills_stays_in_sight() {
 #[test]
 fn two_wakers_of_one_word_do_not_wait_for_each_other() {
     check(|| {
-        let queue = queue(4, 0, 2);
+        let queue = flat_queue(4, 0, 2);
         let other = start(&queue, |queue| wake(queue, 1));
         wake(&queue, 0);
         assert!(queue.has_ready());
@@ -383,6 +397,113 @@ fn two_wakers_of_one_word_do_not_wait_for_each_other() {
         ran.extend(drain(&queue));
         ran.sort_unstable();
         assert_eq!(ran, [0, 1]);
+    });
+}
+
+/// An epoch that names one task moves another one out of its way.
+#[test]
+fn a_task_that_wakes_while_it_is_displaced_is_found() {
+    check(|| {
+        let queue = flat_queue(2, 0, 2);
+        let waking = start(&queue, |queue| wake(queue, 0));
+        let publishing = start(&queue, |queue| queue.publish(&[(1, Level::FIRST)]));
+        let mut ran = drain(&queue);
+        waking.join().unwrap();
+        publishing.join().unwrap();
+        ran.extend(drain(&queue));
+        assert_eq!(ran, [0]);
+    });
+}
+
+/// A wake-up may set the bit of the level that the task had when the task has been handed back at another one.
+#[test]
+fn a_lowered_task_does_not_run_at_the_level_it_had() {
+    check(|| {
+        let queue = queue(2, 0, 2);
+        queue.wake(0, || Level::LAST);
+        let waking = start(&queue, |queue| wake(queue, 1));
+        let lowered = queue.pop_this(1).map(|task| task.ready(Level::LAST, |_| Level::LAST)).is_some();
+        waking.join().unwrap();
+        assert_eq!(drain(&queue), if lowered { [0, 1] } else { [1, 0] });
+    });
+}
+
+#[test]
+fn a_worker_that_follows_rows_passes_no_task_of_a_more_urgent_level() {
+    check(|| {
+        let queue = queue(2, 0, 2);
+        queue.wake(1, || Level::LAST);
+        let woken = Arc::new(AtomicU32::new(0));
+        let waking = {
+            let woken = Arc::clone(&woken);
+            start(&queue, move |queue| {
+                wake(queue, 0);
+                woken.store(1, Ordering::Release);
+            })
+        };
+        let is_other_ready = woken.load(Ordering::Acquire) > 0;
+        let followed = queue.pop_this(1).map(run).is_some();
+        assert!(!(is_other_ready && followed));
+        waking.join().unwrap();
+        assert_eq!(drain(&queue).len(), 2 - usize::from(followed));
+    });
+}
+
+/// The level of a wake-up may have been asked for before another wake-up, and the run that followed that.
+#[test]
+fn a_wake_up_after_a_run_raises_the_task_to_what_the_run_has_left() {
+    check(|| {
+        let (queue, signals) = (queue(2, 0, 2), Arc::new(AtomicU32::new(0)));
+        let waking = {
+            let signals = Arc::clone(&signals);
+            start(&queue, move |queue| {
+                queue.wake(1, || level_by(&signals));
+            })
+        };
+        signal(&queue, &signals);
+        queue.pop_this(1).map(run);
+        waking.join().unwrap();
+        queue.wake(0, || Level::LAST);
+        let ran = drain(&queue);
+        assert!(ran == [0] || ran == [1, 0], "{ran:?}");
+    });
+}
+
+/// A task is raised while it moves to another rank, where its bit has to be.
+#[test]
+fn a_signal_raises_a_task_that_an_epoch_moves() {
+    check(|| {
+        let (queue, signals) = (queue(2, 0, 2), Arc::new(AtomicU32::new(0)));
+        queue.wake(1, || Level::LAST);
+        let publishing = {
+            let signals = Arc::clone(&signals);
+            start(&queue, move |queue| {
+                queue.publish(&[(1, Level::LAST)]);
+                queue.raise(1, || level_by(&signals));
+            })
+        };
+        signal(&queue, &signals);
+        publishing.join().unwrap();
+        // Task 0 ranks after it now, and before it without the epoch.
+        queue.publish(&[(0, Level::LAST)]);
+        check_raised(&queue);
+    });
+}
+
+/// Two wake-ups raise one task through three levels.
+#[test]
+fn a_task_has_the_most_urgent_level_of_its_wake_ups() {
+    check(|| {
+        let queue = queue_with_levels(3, 2, 0, 2);
+        let second = Level::new(1).expect("there are eight levels");
+        queue.wake(1, || Level::LAST);
+        let [raising, further] =
+            [second, Level::FIRST].map(|level| start(&queue, move |queue| queue.wake(1, || level)));
+        raising.join().unwrap();
+        further.join().unwrap();
+        queue.wake(0, || second);
+        assert_eq!(drain(&queue), [1, 0]);
+        assert!(!queue.has_ready(), "no bit of another level is left");
     });
 }
 
@@ -399,7 +520,7 @@ fn take(queue: &Queue, worker: usize) -> Running<'_, Task> {
 #[test]
 fn a_parked_worker_is_woken_for_a_task() {
     check(|| {
-        let queue = queue(1, 1, 1);
+        let queue = flat_queue(1, 1, 1);
         let waking = start(&queue, |queue| wake(queue, 0));
         run(take(&queue, 0));
         assert_eq!(queue.parked(), 0);
@@ -411,8 +532,8 @@ fn a_parked_worker_is_woken_for_a_task() {
 #[test]
 fn a_parked_worker_is_woken_for_what_an_epoch_finds() {
     check(|| {
-        let queue = queue(2, 1, 2);
-        let publishing = start(&queue, |queue| queue.publish(&[(1, Class::Spare), (0, Class::Spare)]));
+        let queue = flat_queue(2, 1, 2);
+        let publishing = start(&queue, |queue| queue.publish(&[(1, Level::LAST), (0, Level::LAST)]));
         let waking = start(&queue, |queue| wake(queue, 0));
         run(take(&queue, 0));
         publishing.join().unwrap();
@@ -437,7 +558,7 @@ fn take_one(queue: &Queue, worker: usize, ran: &Gate) {
 #[test]
 fn a_worker_comes_for_what_was_out_of_sight() {
     check(|| {
-        let queue = queue(4, 2, 2);
+        let queue = flat_queue(4, 2, 2);
         let ran = StdArc::new(Gate::new());
         wake(&queue, 0);
         let waking = start(&queue, |queue| wake(queue, 1));
@@ -455,7 +576,7 @@ fn a_worker_comes_for_what_was_out_of_sight() {
 #[test]
 fn two_tasks_find_two_workers() {
     check(|| {
-        let queue = queue(2, 2, 2);
+        let queue = flat_queue(2, 2, 2);
         let ran = StdArc::new(Gate::new());
         let workers = [0, 1].map(|worker| {
             let ran = StdArc::clone(&ran);
@@ -472,7 +593,7 @@ fn two_tasks_find_two_workers() {
 #[test]
 fn every_worker_learns_of_the_end() {
     check(|| {
-        let queue = queue(1, 2, 0);
+        let queue = flat_queue(1, 2, 0);
         let reason = Arc::new(Reason(UnsafeCell::new(0)));
         let [first, second] = [0, 1].map(|worker| {
             let reason = Arc::clone(&reason);
@@ -501,7 +622,7 @@ unsafe impl Sync for Reason {}
 #[test]
 fn a_task_is_added_while_its_id_is_woken() {
     check(|| {
-        let queue = queue(1, 0, 0);
+        let queue = flat_queue(1, 0, 0);
         let waking = start(&queue, |queue| {
             wake(queue, 0);
             drain(queue)
@@ -520,10 +641,10 @@ fn a_task_is_added_while_its_id_is_woken() {
 #[test]
 fn a_wake_up_while_the_task_is_made_counts() {
     check(|| {
-        let queue = queue(2, 0, 2);
+        let queue = flat_queue(2, 0, 2);
         wake(&queue, 0);
         drop(queue.pop().expect("the task is ready").retire());
-        let publishing = start(&queue, |queue| queue.publish(&[(1, Class::Now)]));
+        let publishing = start(&queue, |queue| queue.publish(&[(1, Level::FIRST)]));
         let mut waking = None;
         queue.add(|task| {
             waking = Some(start(&queue, move |queue| wake(queue, task)));
@@ -538,7 +659,7 @@ fn a_wake_up_while_the_task_is_made_counts() {
 #[test]
 fn a_row_goes_from_task_to_task() {
     check(|| {
-        let queue = queue(1, 0, 1);
+        let queue = flat_queue(1, 0, 1);
         wake(&queue, 0);
         let late = start(&queue, |queue| {
             wake(queue, 0);

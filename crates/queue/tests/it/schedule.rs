@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use penstock_queue::schedule::{Class, Found, MOST_TASKS, MOST_WORKERS, ScheduleQueue, TaskId};
+use penstock_queue::schedule::{LEVELS, Level, MOST_TASKS, MOST_WORKERS, Reserved, ScheduleQueue, TaskId};
 
-use Class::{Now, Spare};
+const NOW: Level = Level::FIRST;
+const SPARE: Level = Level::LAST;
 
 fn queue_of(tasks: usize) -> ScheduleQueue<usize> {
     let queue = ScheduleQueue::new(tasks, 2);
@@ -20,8 +21,10 @@ fn queue_of(tasks: usize) -> ScheduleQueue<usize> {
     queue
 }
 
-fn wake_all(queue: &ScheduleQueue<usize>, class: Class) {
-    (0..queue.live()).for_each(|task| queue.wake(task as TaskId, |_| class));
+fn wake_all(queue: &ScheduleQueue<usize>, level: Level) {
+    (0..queue.live()).for_each(|task| {
+        queue.wake(task as TaskId, || level);
+    });
 }
 
 /// Runs what is ready once, and says in which order.
@@ -40,7 +43,7 @@ fn a_new_task_is_idle_and_ranks_last() {
     let queue = queue_of(3);
     assert!(queue.pop().is_none() && !queue.has_ready());
     assert_eq!(queue.live(), 3);
-    wake_all(&queue, Now);
+    wake_all(&queue, NOW);
     assert!(queue.has_ready());
     assert_eq!(drain(&queue), [0, 1, 2]);
     assert!(!queue.has_ready());
@@ -49,44 +52,41 @@ fn a_new_task_is_idle_and_ranks_last() {
 #[test]
 fn waking_twice_is_waking_once() {
     let queue = queue_of(1);
-    queue.wake(0, |_| Now);
-    queue.wake(0, |found| {
-        assert_eq!(found, Found::Ready);
-        Spare
-    });
+    assert!(queue.wake(0, || NOW));
+    assert!(!queue.wake(0, || SPARE), "it was ready");
     assert_eq!(drain(&queue), [0]);
 }
 
 #[test]
 fn tasks_run_in_the_order_published() {
     let queue = queue_of(4);
-    queue.publish(&[(2, Now), (0, Now), (3, Now), (1, Now)]);
-    wake_all(&queue, Now);
+    queue.publish(&[(2, NOW), (0, NOW), (3, NOW), (1, NOW)]);
+    wake_all(&queue, NOW);
     assert_eq!(drain(&queue), [2, 0, 3, 1]);
     // The same when they are ready already.
-    wake_all(&queue, Now);
-    queue.publish(&[(1, Now), (3, Now), (2, Now), (0, Now)]);
+    wake_all(&queue, NOW);
+    queue.publish(&[(1, NOW), (3, NOW), (2, NOW), (0, NOW)]);
     assert_eq!(drain(&queue), [1, 3, 2, 0]);
 }
 
 #[test]
 fn spare_tasks_run_when_no_other_is_ready() {
     let queue = queue_of(4);
-    queue.wake(0, |_| Spare);
-    queue.wake(1, |_| Now);
-    queue.wake(2, |_| Spare);
-    queue.wake(3, |_| Now);
+    queue.wake(0, || SPARE);
+    queue.wake(1, || NOW);
+    queue.wake(2, || SPARE);
+    queue.wake(3, || NOW);
     assert_eq!(drain(&queue), [1, 3, 0, 2]);
-    wake_all(&queue, Now);
-    queue.publish(&[(3, Spare), (2, Now), (1, Spare), (0, Now)]);
+    wake_all(&queue, NOW);
+    queue.publish(&[(3, SPARE), (2, NOW), (1, SPARE), (0, NOW)]);
     assert_eq!(drain(&queue), [2, 0, 3, 1]);
 }
 
 #[test]
 fn a_task_handed_back_as_spare_lets_others_pass() {
     let queue = queue_of(2);
-    wake_all(&queue, Now);
-    queue.pop().unwrap().ready(Spare, |_| Spare);
+    wake_all(&queue, NOW);
+    queue.pop().unwrap().ready(SPARE, |_| SPARE);
     assert_eq!(drain(&queue), [1, 0]);
 }
 
@@ -94,7 +94,7 @@ fn a_task_handed_back_as_spare_lets_others_pass() {
 fn a_ready_task_can_be_asked_for() {
     let queue = queue_of(3);
     assert!(queue.pop_this(2).is_none(), "it is idle");
-    wake_all(&queue, Spare);
+    wake_all(&queue, SPARE);
     let task = queue.pop_this(2).expect("it is ready");
     assert_eq!(task.id(), 2);
     assert!(queue.pop_this(2).is_none(), "somebody has it");
@@ -104,40 +104,37 @@ fn a_ready_task_can_be_asked_for() {
 }
 
 #[test]
-fn a_task_that_was_asked_for_is_in_the_class_that_it_is_handed_back_in() {
+fn a_task_that_was_asked_for_has_the_level_that_it_is_handed_back_at() {
     let queue = queue_of(2);
-    wake_all(&queue, Now);
-    queue.pop_this(0).expect("it is ready").ready(Spare, |_| Spare);
-    assert_eq!(drain(&queue), [1, 0], "no bit of the other class was left");
-    queue.wake(0, |_| Now);
-    queue.pop_this(0).expect("it is ready").idle(|_| Now);
+    wake_all(&queue, NOW);
+    queue.pop_this(0).expect("it is ready").ready(SPARE, |_| SPARE);
+    assert_eq!(drain(&queue), [1, 0], "no bit of the other level was left");
+    queue.wake(0, || NOW);
+    queue.pop_this(0).expect("it is ready").idle(|_| NOW);
     assert!(!queue.has_ready());
 }
 
 #[test]
 fn a_wake_up_raises_a_task_that_is_ready() {
     let queue = queue_of(3);
-    wake_all(&queue, Spare);
-    queue.wake(1, |_| Spare);
-    queue.wake(2, |found| {
-        assert_eq!(found, Found::Ready);
-        Now
-    });
+    wake_all(&queue, SPARE);
+    queue.wake(1, || SPARE);
+    queue.wake(2, || NOW);
     assert_eq!(drain(&queue), [2, 0, 1]);
-    assert!(!queue.has_ready(), "nor is a bit of its old class left");
+    assert!(!queue.has_ready(), "nor is a bit of its old level left");
     // And lowers none.
-    wake_all(&queue, Now);
-    queue.wake(0, |_| Spare);
+    wake_all(&queue, NOW);
+    queue.wake(0, || SPARE);
     assert_eq!(drain(&queue), [0, 1, 2]);
 }
 
 #[test]
 fn a_task_is_raised_behind_an_epoch_that_did_not_know() {
     let queue = queue_of(3);
-    wake_all(&queue, Now);
-    queue.publish(&[(0, Spare), (1, Spare), (2, Spare)]);
-    queue.raise(0, || Spare);
-    queue.raise(1, || Now);
+    wake_all(&queue, NOW);
+    queue.publish(&[(0, SPARE), (1, SPARE), (2, SPARE)]);
+    queue.raise(0, || SPARE);
+    queue.raise(1, || NOW);
     assert_eq!(drain(&queue), [1, 0, 2]);
     queue.raise(0, || unreachable!("it is idle"));
     queue.raise(TaskId::MAX, || unreachable!("no such task"));
@@ -145,17 +142,17 @@ fn a_task_is_raised_behind_an_epoch_that_did_not_know() {
 }
 
 #[test]
-fn a_task_woken_as_it_is_handed_back_is_asked_for_its_class_again() {
+fn a_task_woken_as_it_is_handed_back_is_asked_for_its_level_again() {
     let queue = queue_of(2);
-    wake_all(&queue, Now);
+    wake_all(&queue, NOW);
     let first = queue.pop().unwrap();
-    queue.wake(0, |_| unreachable!("it runs"));
+    queue.wake(0, || unreachable!("it runs"));
     let mut asked = 0;
-    first.ready(Spare, |_| {
+    first.ready(SPARE, |_| {
         asked += 1;
         // Woken once more while it answers: it is asked again.
-        queue.wake(0, |_| unreachable!("it runs"));
-        if asked == 2 { Now } else { Spare }
+        queue.wake(0, || unreachable!("it runs"));
+        if asked == 2 { NOW } else { SPARE }
     });
     assert_eq!((asked, drain(&queue)), (2, vec![0, 1]));
 }
@@ -163,22 +160,87 @@ fn a_task_woken_as_it_is_handed_back_is_asked_for_its_class_again() {
 #[test]
 fn those_that_an_epoch_leaves_out_come_behind() {
     let queue = queue_of(5);
-    wake_all(&queue, Spare);
-    queue.publish(&[(3, Now), (77, Now), (3, Spare), (u32::MAX, Now), (1, Now)]);
-    assert_eq!(drain(&queue), [3, 1, 0, 2, 4]);
+    wake_all(&queue, SPARE);
+    queue.publish(&[(3, SPARE), (77, NOW), (3, NOW), (u32::MAX, NOW), (1, SPARE)]);
+    // Each of the two has changed places with the task that had its rank.
+    assert_eq!(drain(&queue), [3, 1, 2, 0, 4]);
+}
+
+#[test]
+fn those_that_an_epoch_leaves_out_keep_their_level() {
+    let queue = queue_of(4);
+    wake_all(&queue, SPARE);
+    queue.wake(2, || NOW);
+    queue.publish(&[(3, SPARE), (0, SPARE)]);
+    assert_eq!(drain(&queue), [2, 3, 0, 1]);
+    assert!(!queue.has_ready());
+}
+
+#[test]
+fn the_more_urgent_level_runs_first() {
+    let queue = queue_of(LEVELS);
+    for (task, level) in Level::all().enumerate() {
+        queue.wake((LEVELS - 1 - task) as TaskId, || level);
+    }
+    assert!(drain(&queue).into_iter().eq((0..LEVELS as TaskId).rev()));
+    wake_all(&queue, SPARE);
+    let mut levels: Vec<_> = (0..LEVELS as TaskId).zip(Level::all()).collect();
+    levels.reverse();
+    queue.publish(&levels);
+    assert!(drain(&queue).into_iter().eq(0..LEVELS as TaskId));
+}
+
+#[test]
+fn a_worker_that_follows_rows_passes_no_more_urgent_task() {
+    let queue = queue_of(3);
+    let [second, third] = [1, 2].map(|number| Level::new(number).expect("a level"));
+    queue.wake(0, || second);
+    queue.wake(1, || second);
+    queue.wake(2, || third);
+    assert!(queue.pop_this(2).is_none(), "two tasks are more urgent");
+    let task = queue.pop_this(1).expect("rank counts for nothing within a level");
+    queue.wake(1, || unreachable!("it runs"));
+    task.ready(third, |_| third);
+    assert!(queue.pop_this(1).is_none());
+    assert_eq!(drain(&queue), [0, 1, 2]);
+}
+
+#[test]
+fn a_reserved_row_keeps_wake_ups_until_its_task_is_there() {
+    let queue = Arc::new(ScheduleQueue::new(2, 1));
+    let [first, second] =
+        [Reserved::new(&queue), Reserved::new(&queue)].map(|row| row.expect("there is room"));
+    assert!(Reserved::new(&queue).is_none() && queue.live() == 0);
+    let (woken, asleep) = (first.id(), second.id());
+    assert!(!queue.wake(woken, || unreachable!("the task is not there")));
+    first.fill("woken");
+    second.fill("asleep");
+    assert_eq!((queue.live(), drain(&queue)), (2, vec![woken]));
+    queue.wake(asleep, || SPARE);
+    assert_eq!(queue.pop().map(|task| *task), Some("asleep"));
+}
+
+#[test]
+fn a_reserved_row_that_is_not_filled_is_free_again() {
+    let queue = Arc::new(ScheduleQueue::new(1, 1));
+    let reserved = Reserved::new(&queue).expect("there is room");
+    queue.wake(reserved.id(), || NOW);
+    drop(reserved);
+    assert_eq!(queue.add(|_| ()), Some(0));
+    assert!(queue.pop().is_none(), "the wake-up was for another one");
 }
 
 #[test]
 fn a_task_woken_while_it_runs_is_ready_again() {
     let queue = queue_of(1);
-    queue.wake(0, |_| Now);
+    queue.wake(0, || NOW);
     let mut task = queue.pop().unwrap();
-    queue.wake(0, |_| unreachable!("it runs"));
+    queue.wake(0, || unreachable!("it runs"));
     assert!(queue.pop().is_none());
     *task = 7;
     task.idle(|payload| {
         assert_eq!(*payload, 7);
-        Spare
+        SPARE
     });
     assert_eq!(drain(&queue), [0]);
 }
@@ -186,17 +248,17 @@ fn a_task_woken_while_it_runs_is_ready_again() {
 #[test]
 fn a_row_is_used_again() {
     let queue = queue_of(2);
-    queue.wake(0, |_| Now);
+    queue.wake(0, || NOW);
     assert_eq!(queue.pop().unwrap().retire(), 0);
     assert_eq!(queue.live(), 1);
     // A wake-up that comes late, and an epoch that does not know yet.
-    queue.wake(0, |_| unreachable!("nobody is there"));
-    queue.publish(&[(0, Now), (1, Now)]);
+    queue.wake(0, || unreachable!("nobody is there"));
+    queue.publish(&[(0, NOW), (1, NOW)]);
     assert!(queue.pop().is_none());
     assert_eq!(queue.add(|_| 9), Some(0));
     assert_eq!(queue.add(|_| 10), None);
     assert!(queue.pop().is_none());
-    wake_all(&queue, Now);
+    wake_all(&queue, NOW);
     // Behind the other one, since an epoch came in between.
     let payloads: Vec<_> = (0..2).map(|_| queue.pop().unwrap().retire()).collect();
     assert_eq!(payloads, [1, 9]);
@@ -209,8 +271,8 @@ fn a_task_may_be_made_with_the_queue_at_hand() {
     let inner = Cell::new(None);
     let outer = queue.add(|id| {
         inner.set(queue.add(|id| id as usize));
-        queue.publish(&[(id, Now)]);
-        queue.wake(id, |_| unreachable!("it is not there yet"));
+        queue.publish(&[(id, NOW)]);
+        queue.wake(id, || unreachable!("it is not there yet"));
         id as usize
     });
     assert_eq!((outer, inner.get()), (Some(0), Some(1)));
@@ -221,19 +283,21 @@ fn a_task_may_be_made_with_the_queue_at_hand() {
 fn nothing_is_lost_by_a_panic() {
     let queue = queue_of(2);
     let caught = |f: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(f)).is_err();
-    assert!(caught(&mut || queue.wake(0, |_| panic!("on purpose"))));
+    assert!(caught(&mut || {
+        queue.wake(0, || panic!("on purpose"));
+    }));
     assert!(caught(&mut || {
         let _task = queue.pop().unwrap();
         panic!("on purpose");
     }));
-    queue.pop().unwrap().ready(Now, |_| Now);
+    queue.pop().unwrap().ready(NOW, |_| NOW);
     assert!(caught(&mut || {
         let task = queue.pop().unwrap();
-        queue.wake(task.id(), |_| Now);
+        queue.wake(task.id(), || NOW);
         task.idle(|_| panic!("on purpose"));
     }));
     assert_eq!(drain(&queue), [0]);
-    queue.wake(1, |_| Now);
+    queue.wake(1, || NOW);
     queue.pop().unwrap().retire();
     assert!(caught(&mut || {
         queue.add(|_| panic!("on purpose"));
@@ -249,7 +313,7 @@ fn payloads_are_dropped_with_the_queue() {
     for _ in 0..300 {
         queue.add(|_| Arc::clone(&payload));
     }
-    queue.wake(5, |_| Now);
+    queue.wake(5, || NOW);
     drop(queue.pop().unwrap().retire());
     assert_eq!(Arc::strong_count(&payload), 300);
     drop(queue);
@@ -264,13 +328,13 @@ fn ten_thousand_tasks() {
         queue.add(|id| id as usize);
     }
     let order = |epoch: u32| (0..TASKS).map(move |rank| (rank * 7 + epoch) % TASKS);
-    wake_all(&queue, Now);
+    wake_all(&queue, NOW);
     for epoch in 0..4 {
-        queue.publish(&order(epoch).map(|task| (task, Now)).collect::<Vec<_>>());
+        queue.publish(&order(epoch).map(|task| (task, NOW)).collect::<Vec<_>>());
         let ran: Vec<_> = order(epoch).take(100).map(|task| (task, queue.pop().unwrap())).collect();
         for (task, running) in ran {
             assert_eq!(running.id(), task);
-            running.ready(Now, |_| Now);
+            running.ready(NOW, |_| NOW);
         }
     }
     assert!(drain(&queue).into_iter().eq(order(3)));
@@ -282,14 +346,14 @@ fn a_queue_takes_as_many_as_it_says() {
     let added = std::iter::from_fn(|| queue.add(|_| ())).count();
     assert_eq!(added, MOST_TASKS);
     let last = MOST_TASKS as TaskId - 1;
-    queue.wake(last, |_| Now);
-    queue.wake(last + 1, |_| unreachable!("no such task"));
+    queue.wake(last, || NOW);
+    queue.wake(last + 1, || unreachable!("no such task"));
     assert_eq!(drain(&queue), [last]);
 }
 
 #[test]
 #[should_panic(expected = "not 262145")]
-fn more_tasks_than_three_levels_have_room_for_are_refused() {
+fn more_tasks_than_there_is_room_for_are_refused() {
     ScheduleQueue::<()>::new(MOST_TASKS + 1, 1);
 }
 
@@ -311,7 +375,7 @@ fn nobody_parks_after_the_end() {
 #[test]
 fn nobody_parks_while_a_task_is_ready() {
     let queue = queue_of(1);
-    queue.wake(0, |_| Spare);
+    queue.wake(0, || SPARE);
     (0..3).for_each(|_| queue.park(1));
 }
 
@@ -321,7 +385,7 @@ fn a_queue_is_shared_between_threads_with_tasks_that_are_not() {
     let queue = ScheduleQueue::new(1, 0);
     is_shared(&queue);
     queue.add(|_| Cell::new(0));
-    queue.wake(0, |_| Now);
+    queue.wake(0, || NOW);
     thread::scope(|scope| scope.spawn(|| queue.pop().unwrap().set(1)).join()).unwrap();
     assert_eq!(queue.pop().unwrap().retire().get(), 1);
 }
@@ -345,8 +409,8 @@ impl Numbers {
         (self.0 >> 33) as usize % bound
     }
 
-    fn class(&mut self) -> Class {
-        if self.below(3) == 0 { Spare } else { Now }
+    fn level(&mut self) -> Level {
+        if self.below(3) == 0 { SPARE } else { NOW }
     }
 }
 
@@ -400,9 +464,9 @@ fn every_wake_up_leads_to_a_run() {
                     post.runs.store(*runs, Ordering::Relaxed);
                     post.running.store(false, Ordering::Relaxed);
                     if numbers.below(8) == 0 {
-                        task.ready(numbers.class(), |_| Now)
+                        task.ready(numbers.level(), |_| NOW)
                     } else {
-                        task.idle(|_| Now)
+                        task.idle(|_| NOW)
                     }
                 }
             }
@@ -413,7 +477,7 @@ fn every_wake_up_leads_to_a_run() {
             let mut numbers = Numbers(99);
             while !stop.load(Ordering::Relaxed) {
                 let mut order: Vec<_> =
-                    (0..TASKS as TaskId + 5).map(|task| (task, numbers.class())).collect();
+                    (0..TASKS as TaskId + 5).map(|task| (task, numbers.level())).collect();
                 for last in (1..order.len()).rev() {
                     order.swap(last, numbers.below(last + 1));
                 }
@@ -421,7 +485,9 @@ fn every_wake_up_leads_to_a_run() {
                 queue.publish(&order);
                 guests.fetch_add(1, Ordering::Relaxed);
                 match queue.add(|_| (None, 0)) {
-                    Some(guest) => queue.wake(guest, |_| numbers.class()),
+                    Some(guest) => {
+                        queue.wake(guest, || numbers.level());
+                    }
                     None => drop(guests.fetch_sub(1, Ordering::Relaxed)),
                 }
                 thread::yield_now();
@@ -432,13 +498,13 @@ fn every_wake_up_leads_to_a_run() {
                 scope.spawn(move || {
                     let mut numbers = Numbers(waker as u64 + 7);
                     for wake in 0..wakes {
-                        // Now and then the workers run out of tasks, and park.
+                        // NOW and then the workers run out of tasks, and park.
                         if wake % 100 == 0 {
                             thread::yield_now();
                         }
                         let task = numbers.below(TASKS);
                         posts[task].posted.fetch_add(1, Ordering::Relaxed);
-                        queue.wake(task as TaskId, |_| numbers.class());
+                        queue.wake(task as TaskId, || numbers.level());
                     }
                 })
             })

@@ -1,40 +1,40 @@
 //! Any sequence of calls on a scheduling queue, from one thread, against a list of tasks in their order.
 #![cfg(not(any(loom, shuttle)))]
 
-use penstock_queue::schedule::{Class, Running, ScheduleQueue, TaskId};
+use penstock_queue::schedule::{Level, Running, ScheduleQueue, TaskId};
 use proptest::prelude::*;
 
-/// Two levels, the upper one with two words below it, and two segments of rows.
+/// Ranks of two words, and two segments of rows.
 const CAPACITY: usize = 100;
 
 #[derive(Clone, Debug)]
 enum Step {
     Add(usize),
-    Wake(TaskId, Class),
-    Raise(TaskId, Class),
-    Publish(Vec<(TaskId, Class)>),
+    Wake(TaskId, Level),
+    Raise(TaskId, Level),
+    Publish(Vec<(TaskId, Level)>),
     Pop,
     PopThis(TaskId),
-    Ready(usize, Class, Class),
-    Idle(usize, Class),
+    Ready(usize, Level, Level),
+    Idle(usize, Level),
     Retire(usize),
     Drop(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let class = || prop_oneof![Just(Class::Now), Just(Class::Spare)];
+    let level = || (0..8_u8).prop_map(|number| Level::new(number).expect("a level"));
     // Some ids that no task ever has.
     let task = || 0..CAPACITY as TaskId + 10;
     let step = prop_oneof![
         2 => (1..30_usize).prop_map(Step::Add),
-        10 => (task(), class()).prop_map(|(task, class)| Step::Wake(task, class)),
-        1 => prop::collection::vec((task(), class()), 0..60).prop_map(Step::Publish),
-        2 => (task(), class()).prop_map(|(task, class)| Step::Raise(task, class)),
+        10 => (task(), level()).prop_map(|(task, level)| Step::Wake(task, level)),
+        1 => prop::collection::vec((task(), level()), 0..60).prop_map(Step::Publish),
+        2 => (task(), level()).prop_map(|(task, level)| Step::Raise(task, level)),
         8 => Just(Step::Pop),
         4 => task().prop_map(Step::PopThis),
-        3 => (0..10_usize, class(), class())
-            .prop_map(|(running, class, again)| Step::Ready(running, class, again)),
-        3 => (0..10_usize, class()).prop_map(|(running, class)| Step::Idle(running, class)),
+        3 => (0..10_usize, level(), level())
+            .prop_map(|(running, level, again)| Step::Ready(running, level, again)),
+        3 => (0..10_usize, level()).prop_map(|(running, level)| Step::Idle(running, level)),
         1 => (0..10_usize).prop_map(Step::Retire),
         1 => (0..10_usize).prop_map(Step::Drop),
     ];
@@ -45,7 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 enum State {
     Free,
     Idle,
-    Ready(Class),
+    Ready(Level),
     Running { woken: bool },
 }
 
@@ -73,56 +73,60 @@ impl Model {
         })
     }
 
-    fn wake(&mut self, task: TaskId, class: Class) {
+    fn wake(&mut self, task: TaskId, level: Level) {
         if let Some(state) = self.states.get_mut(task as usize) {
             *state = match *state {
-                State::Idle => State::Ready(class),
-                State::Ready(Class::Spare) => State::Ready(class),
+                State::Idle => State::Ready(level),
+                State::Ready(before) => State::Ready(before.min(level)),
                 State::Running { .. } => State::Running { woken: true },
-                as_before => as_before,
+                State::Free => State::Free,
             };
         }
     }
 
-    fn publish(&mut self, order: &[(TaskId, Class)]) {
-        let free = |states: &[State], task: TaskId| states[task as usize] == State::Free;
-        let mut arranged: Vec<(TaskId, Class)> = Vec::new();
-        let rest = (0..self.states.len() as TaskId).map(|task| (task, Class::Now));
-        for (task, class) in order.iter().copied().chain(rest.clone()) {
-            let known = (task as usize) < self.states.len() && !free(&self.states, task);
-            if known && !arranged.iter().any(|(placed, _)| *placed == task) {
-                arranged.push((task, class));
+    fn publish(&mut self, order: &[(TaskId, Level)]) {
+        let mut placed = 0;
+        for &(task, level) in order {
+            let Some(state) = self.states.get_mut(task as usize).filter(|state| **state != State::Free)
+            else {
+                continue;
+            };
+            let rank = self.order.iter().position(|other| *other == task).expect("every row has a rank");
+            if rank < placed {
+                continue;
             }
-        }
-        arranged.extend(rest.filter(|(task, _)| free(&self.states, *task)));
-        for &(task, class) in &arranged {
-            if let State::Ready(before) = &mut self.states[task as usize] {
-                *before = class;
+            if let State::Ready(before) = state {
+                *before = level;
             }
+            self.order.swap(rank, placed);
+            placed += 1;
         }
-        self.order = arranged.into_iter().map(|(task, _)| task).collect();
     }
 
     fn pop(&mut self) -> Option<TaskId> {
-        let first = |class| {
-            let ready = |task: &&TaskId| self.states[**task as usize] == State::Ready(class);
-            self.order.iter().find(ready).copied()
+        let level = |task: &TaskId| match self.states[*task as usize] {
+            State::Ready(level) => Some(level),
+            _ => None,
         };
-        let task = first(Class::Now).or_else(|| first(Class::Spare))?;
+        // The first of those that are equally urgent.
+        let task = self.order.iter().copied().filter(|task| level(task).is_some()).min_by_key(level)?;
         self.states[task as usize] = State::Running { woken: false };
         Some(task)
     }
 
-    fn raise(&mut self, task: TaskId, class: Class) {
+    fn raise(&mut self, task: TaskId, level: Level) {
         if let Some(State::Ready(_)) = self.states.get(task as usize) {
-            self.wake(task, class);
+            self.wake(task, level);
         }
     }
 
     fn pop_this(&mut self, task: TaskId) -> Option<TaskId> {
-        let state = self.states.get_mut(task as usize)?;
-        let State::Ready(_) = *state else { return None };
-        *state = State::Running { woken: false };
+        let State::Ready(level) = *self.states.get(task as usize)? else { return None };
+        let passed = |state: &State| matches!(state, State::Ready(other) if *other < level);
+        if self.states.iter().any(passed) {
+            return None;
+        }
+        self.states[task as usize] = State::Running { woken: false };
         Some(task)
     }
 
@@ -144,9 +148,9 @@ fn check(steps: Vec<Step>) {
     for step in steps {
         match step {
             Step::Add(tasks) => (0..tasks).for_each(|_| assert_eq!(queue.add(|task| task), model.add())),
-            Step::Wake(task, class) => {
-                queue.wake(task, |_| class);
-                model.wake(task, class);
+            Step::Wake(task, level) => {
+                queue.wake(task, || level);
+                model.wake(task, level);
             }
             Step::Publish(order) => {
                 queue.publish(&order);
@@ -163,26 +167,26 @@ fn check(steps: Vec<Step>) {
                 assert_eq!(task.as_ref().map(Running::id), model.pop_this(asked));
                 running.extend(task);
             }
-            Step::Raise(task, class) => {
-                queue.raise(task, || class);
-                model.raise(task, class);
+            Step::Raise(task, level) => {
+                queue.raise(task, || level);
+                model.raise(task, level);
             }
-            Step::Ready(index, class, again) => {
+            Step::Ready(index, level, again) => {
                 if let Some(task) = pick(&mut running, index) {
                     let state = &mut model.states[task.id() as usize];
                     let woken = *state == State::Running { woken: true };
-                    *state = State::Ready(if woken && class == Class::Spare { again } else { class });
-                    task.ready(class, |_| again);
+                    *state = State::Ready(if woken && level != Level::FIRST { again } else { level });
+                    task.ready(level, |_| again);
                 }
             }
-            Step::Idle(index, class) => {
+            Step::Idle(index, level) => {
                 if let Some(task) = pick(&mut running, index) {
                     let state = &mut model.states[task.id() as usize];
                     *state = match *state {
-                        State::Running { woken: true } => State::Ready(class),
+                        State::Running { woken: true } => State::Ready(level),
                         _ => State::Idle,
                     };
-                    task.idle(|_| class);
+                    task.idle(|_| level);
                 }
             }
             Step::Retire(index) => {
@@ -193,7 +197,7 @@ fn check(steps: Vec<Step>) {
             }
             Step::Drop(index) => {
                 if let Some(task) = pick(&mut running, index) {
-                    model.states[task.id() as usize] = State::Ready(Class::Now);
+                    model.states[task.id() as usize] = State::Ready(Level::FIRST);
                     drop(task);
                 }
             }
