@@ -6,45 +6,50 @@
 //!
 //! - [`plan`]: steps, schemas, `explain()`, JSON
 //! - [`options`]: how an engine runs plans
-//! - `pipeline`: tasks, sources, sinks
+//! - `pipeline`: from a plan to tasks; `tasks`: what runs
 //! - [`engine`]: workers, the epoch thread, queries that come and go
-//! - [`query`]: one query; [`results`]: its results on their way out; [`output`]: what it gave
-//! - [`mod@feed`], [`replay`], [`share`]: where rows come from
-//! - [`standing`]: where a query stands between two parts of its input
-//! - [`metrics`], [`latency`]: what all of it came to; [`clock`]: what time it is
+//! - [`query`]: one query; [`output`]: its results; [`share`]: sources that several queries read
+//! - [`standing`]: the state of a query between two parts of its input
+//! - [`metrics`]: counters of the engine; [`clock`]: its clocks
 
 #![forbid(unsafe_code)]
 
 pub mod clock;
 pub mod engine;
 pub mod error;
-pub mod feed;
 mod groups;
-pub mod latency;
 pub mod metrics;
 pub mod options;
 pub mod output;
 mod pipeline;
 pub mod plan;
 pub mod query;
-pub mod replay;
-pub mod results;
 pub mod share;
 pub mod standing;
+pub mod tasks;
 
 pub use engine::{Engine, Input, QueryOptions, RunFailure, ShareOptions, Sink, push};
 pub use error::{RunError, StartError, panic_text};
-pub use feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, Pushed, feed};
 pub use groups::key_groups;
-pub use latency::Latency;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
 pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions, Strategy};
 pub use output::{OperatorReport, Output};
 pub use penstock_types::OutsideError;
-pub use pipeline::{Deliver, Doorbell, LETTER_COLUMNS, OnError};
 pub use plan::{Aggregate, Plan};
 pub use query::{Query, QueryMetrics, Status, Waiting};
-pub use replay::Replay;
-pub use results::Results;
 pub use share::{OnLag, SharedSource};
 pub use standing::{Part, PartOptions, Standing, StandingError};
+pub use tasks::account::Latency;
+pub use tasks::feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, Pushed};
+pub use tasks::readers::replay::Replay;
+pub use tasks::rejects::{LETTER_COLUMNS, OnError};
+pub use tasks::results::{self, Results};
+pub use tasks::writers::function::{Deliver, Doorbell};
+
+/// Makes a feed in which up to `batches` batches wait.
+///
+/// # Panics
+/// When `batches` is zero.
+pub fn feed(batches: usize) -> (Feed, FeedEnd) {
+    tasks::feed::feed(batches, clock::system())
+}

@@ -6,8 +6,7 @@ use penstock_memory::coordinator::Counters;
 use penstock_scheduler::profile::Reading;
 use penstock_types::Tick;
 
-use crate::latency::Latency;
-use crate::query::DroppedLate;
+use crate::tasks::account::{DroppedLate, Latency};
 
 /// What one operator did.
 #[derive(Clone, Debug)]

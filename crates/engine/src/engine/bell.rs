@@ -12,9 +12,10 @@ use std::time::Duration;
 use penstock_queue::gate::Gate;
 use penstock_queue::schedule::TaskId;
 use penstock_queue::wake::Wake;
-use penstock_scheduler::table::TaskRow;
+use penstock_scheduler::table::{Pending, TaskRow};
 
 use super::cell::TaskQueue;
+use crate::tasks::waker::Waker;
 
 /// Wakes one task.
 pub(crate) struct Bell {
@@ -123,38 +124,24 @@ impl Wake for Bell {
     }
 }
 
+impl Waker for Bell {
+    fn ring(&self) {
+        self.ring();
+    }
+
+    fn request_run(&self) {
+        self.call();
+    }
+
+    fn set_pending(&self, pending: Box<dyn Pending>) {
+        self.row.set_pending(pending);
+    }
+}
+
 /// What has been settled, as R2 says.
 fn settled<T>(cell: &OnceLock<T>) -> Option<&T> {
     cell.get().or_else(|| {
         fence(Ordering::SeqCst);
         cell.get()
     })
-}
-
-/// Wakes a task that is not drafted yet: whoever joins a shared source has to say whom to wake before it is known which
-/// task will read it. It passes on what it hears to the bell of that task, once it has one (R1, R2).
-#[derive(Default)]
-pub(crate) struct Relay(OnceLock<Arc<Bell>>);
-
-impl Relay {
-    /// From now on it wakes the task of that bell, which is not installed yet.
-    pub(crate) fn connect(&self, bell: &Arc<Bell>) {
-        assert!(self.0.set(Arc::clone(bell)).is_ok(), "a reader belongs to one task");
-        fence(Ordering::SeqCst); // R2
-    }
-
-    /// As [`Bell::call`].
-    pub(crate) fn call(&self) {
-        if let Some(bell) = settled(&self.0) {
-            bell.call();
-        }
-    }
-}
-
-impl Wake for Relay {
-    fn wake(&self) {
-        if let Some(bell) = settled(&self.0) {
-            bell.wake();
-        }
-    }
 }

@@ -7,10 +7,11 @@ use arrow_array::RecordBatch;
 
 use super::{Engine, Input, Sink};
 use crate::error::{RunError, StartError};
-use crate::feed::{FEED_BATCHES, Feed, Pushed, feed};
 use crate::options::EngineOptions;
 use crate::output::Output;
 use crate::plan::Plan;
+use crate::tasks::feed::{FEED_BATCHES, Feed, Pushed};
+use crate::{clock, tasks};
 
 /// How long anybody waits before looking again.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -19,7 +20,7 @@ impl Engine {
     /// Runs a plan over batches, to its end, on an engine of its own.
     pub fn run(plan: &Plan, options: EngineOptions, batches: &[RecordBatch]) -> Result<Output, RunFailure> {
         let engine = Self::start(options)?;
-        let (mut feed, end) = feed(FEED_BATCHES);
+        let (mut feed, end) = tasks::feed::feed(FEED_BATCHES, clock::system());
         let query = engine.submit(plan, Input::Feed(end), Sink::Collect, None)?;
         for batch in batches {
             if !push(&mut feed, batch.clone()) {

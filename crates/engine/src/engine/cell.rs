@@ -9,10 +9,11 @@ use penstock_scheduler::Quantum;
 
 use super::bell::Bell;
 use super::core::Core;
-use crate::clock::{Until, now_ns};
+use crate::clock::now_ns;
 use crate::error::{RunError, panic_text};
-use crate::pipeline::{Body, Step};
 use crate::query::state::State;
+use crate::tasks::clock::Until;
+use crate::tasks::step::{Step, Task};
 
 /// The queue of all tasks.
 pub(crate) type TaskQueue = ScheduleQueue<TaskCell>;
@@ -21,7 +22,7 @@ pub(crate) type TaskQueue = ScheduleQueue<TaskCell>;
 pub(crate) struct TaskCell {
     name: String,
     /// `None` once it is dropped.
-    body: Option<Body>,
+    body: Option<Box<dyn Task>>,
     pub(crate) bell: Arc<Bell>,
     query: Arc<State>,
     /// The bell of the task that reads what this one writes, if there is one such task.
@@ -44,7 +45,7 @@ pub(crate) enum Ran {
 impl TaskCell {
     pub(crate) fn new(
         name: String,
-        body: Body,
+        body: Box<dyn Task>,
         bell: Arc<Bell>,
         query: Arc<State>,
         reader: Option<Arc<Bell>>,
@@ -90,14 +91,14 @@ impl TaskCell {
             if self.query.is_stopping() {
                 return Ran::Done;
             }
-            match body.step(&self.query) {
+            match body.step(&self.query.context) {
                 Ok(Step::Worked(done)) => {
                     rows += done as u64;
                     elapsed_ns = now_ns().saturating_sub(start_ns);
                 }
                 Ok(Step::Blocked | Step::Idle) => return Ran::Idle,
                 Ok(Step::Until(until)) => {
-                    let (set, until) = (self.timers, until.on(&self.query.clock));
+                    let (set, until) = (self.timers, self.query.clock.settle(until));
                     let is_new = |at_ns: &u64, set: Option<u64>| set.is_none_or(|set| *at_ns < set);
                     self.timers = set.or(until);
                     if let Some(at_ns) = until.system_ns.filter(|at_ns| is_new(at_ns, set.system_ns)) {
@@ -126,7 +127,7 @@ impl TaskCell {
         did.last_run_ns.set(end_ns);
         did.timed.set(u64::from(self.timers != Until::default()));
         if let Some(body) = &self.body {
-            let numbers = body.numbers();
+            let numbers = body.numbers(end_ns);
             did.rows_in.set(numbers.rows_in);
             did.rows_out.set(numbers.rows_out);
             did.blocked_ns.set(numbers.blocked_ns);

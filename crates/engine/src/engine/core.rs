@@ -13,10 +13,10 @@ use super::cell::TaskQueue;
 use super::epoch::Epoch;
 use super::planner::Planner;
 use super::roster::RosterCell;
-use super::timers::Timers;
 use crate::clock::Timepiece;
+use crate::clock::timers::Timers;
 use crate::options::{EngineOptions, Mode};
-use crate::pipeline::Interpreter;
+use crate::tasks::functions::FunctionToken;
 
 /// The most tasks of an engine.
 pub(crate) const MOST_TASKS: usize = 1 << 16;
@@ -47,8 +47,8 @@ pub(crate) struct Core {
     pub(crate) planner: Mutex<Planner>,
     pub(crate) timers: Timers,
     pub(crate) roster: RosterCell,
-    /// The right of its tasks to call into the interpreter.
-    pub(crate) interpreter: Arc<Interpreter>,
+    /// Lets one of its tasks call into the interpreter.
+    pub(crate) functions: Arc<FunctionToken>,
     /// Its number, unique in the process.
     pub(crate) number: u64,
     /// CPU time of the threads that run tasks, and the time that they ran tasks by the clock, of the same intervals.
@@ -73,7 +73,7 @@ pub(crate) fn asks_to_trim() -> bool {
 impl Core {
     /// Rings the bell at that time of the system. A thread of its own looks at the time itself.
     pub(crate) fn set_timer(&self, at_ns: u64, bell: &Arc<Bell>) {
-        if self.options.mode == Mode::State && self.timers.set(at_ns, bell) {
+        if self.options.mode == Mode::State && self.timers.set(at_ns, Arc::clone(bell) as _) {
             self.epoch.wake_before(at_ns);
         }
     }
@@ -81,7 +81,7 @@ impl Core {
     /// Rings the bell when the hands of the clock come to that time. Whoever moves them rings.
     pub(crate) fn set_clock_timer(&self, at_ns: u64, bell: &Arc<Bell>) {
         if let Timepiece::Manual(clock) = &self.options.clock {
-            clock.set_timer(at_ns, bell);
+            clock.set_timer(at_ns, Arc::clone(bell) as _);
         }
     }
 

@@ -17,7 +17,6 @@ mod epoch;
 mod owner;
 mod planner;
 mod roster;
-pub(crate) mod timers;
 pub(crate) mod workers;
 
 #[cfg(test)]
@@ -31,23 +30,32 @@ use std::time::Duration;
 use arrow_schema::SchemaRef;
 use penstock_memory::{Coordinator, platform};
 use penstock_queue::schedule::ScheduleQueue;
-use penstock_types::{OutsideError, PlanError, closest};
+use penstock_types::{PlanError, closest};
 
-use crate::clock::now_ns;
+use crate::clock::{self, now_ns, timers};
 use crate::error::StartError;
-use crate::feed::FeedEnd;
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode, Strategy};
-use crate::pipeline::{
-    Assembled, Assembler, Deliver, Destination, Doorbell, Intake, OnError, Origin, Spreading, Ways,
-};
+use crate::pipeline::{Assembled, Assembler, Origin, Spreading, Ways};
 use crate::plan::{Function, Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::state::{Inflow, Kept, Parts, State, TaskFace};
 use crate::query::{Query, Waiting};
-use crate::replay::{Replay, Replaying};
-use crate::results::Results;
-use crate::share::{Handle, Lag, OnLag, SharedSource};
+use crate::share::{OnLag, SharedSource};
 use crate::standing::Part;
+use crate::tasks::checkpoint::StateStore;
+use crate::tasks::context::Context;
+use crate::tasks::feed::FeedEnd;
+use crate::tasks::readers::SourceReader;
+use crate::tasks::readers::push::PushReader;
+use crate::tasks::readers::replay::{Replay, ReplayReader};
+use crate::tasks::rejects::OnError;
+use crate::tasks::results::Results;
+use crate::tasks::shared::{Entrance, Lag};
+use crate::tasks::writers::SinkWriter;
+use crate::tasks::writers::collect::{CollectWriter, Collected};
+use crate::tasks::writers::discard::DiscardWriter;
+use crate::tasks::writers::function::{Deliver, Doorbell, FunctionWriter};
+use crate::tasks::writers::results::ResultsWriter;
 pub use bounded::{RunFailure, push};
 
 use cell::TaskCell;
@@ -140,7 +148,7 @@ impl Engine {
             started_ns: now_ns(),
             trims: core::asks_to_trim(),
             task_threads: AtomicU64::new(0),
-            interpreter: Arc::default(),
+            functions: Arc::default(),
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             options,
         });
@@ -201,25 +209,21 @@ impl Engine {
         let Opened { origins, lagging, feeds } = self.open(outputs, inputs, options.watermarks)?;
         let mut threads = self.0.locked(); // N2
         let (id, name) = self.admit(options.name, "query")?;
-        let waiting = || Results::new(core.coordinator.result_account());
+        let waiting = || Results::new(core.coordinator.result_account(), clock::system());
         let letters = (options.on_error == OnError::Letters).then(waiting);
-        let (mut kept, mut destinations) = (Vec::new(), Vec::new());
+        let (mut kept, mut writers): (Vec<Kept>, Vec<Box<dyn SinkWriter>>) = (Vec::new(), Vec::new());
         for ((name, schema), sink) in outputs.schemas().zip(sinks) {
-            let (mut collected, mut results) = (None, None);
-            destinations.push(match sink {
-                Sink::Collect => Destination::Collected(Arc::clone(collected.insert(Arc::default()))),
-                Sink::Results => Destination::Results(results.insert(waiting()).clone()),
-                Sink::Deliver(deliver, doorbell) => Destination::Deliver(deliver, doorbell),
-                Sink::Discard => Destination::Nobody,
+            let (mut collected, mut results): (Option<Collected>, Option<Results>) = (None, None);
+            writers.push(match sink {
+                Sink::Collect => Box::new(CollectWriter::new(Arc::clone(collected.insert(Arc::default())))),
+                Sink::Results => Box::new(ResultsWriter::new(results.insert(waiting()).clone())),
+                Sink::Deliver(deliver, doorbell) => Box::new(FunctionWriter::new(deliver, doorbell)),
+                Sink::Discard => Box::new(DiscardWriter),
             });
             kept.push(Kept { name: name.to_owned(), schema: Arc::clone(schema), collected, results });
         }
         assert_eq!(kept.len(), outputs.plans().len(), "every output has a sink");
-        let assembler = Assembler {
-            options: &core.options.run,
-            coordinator: &core.coordinator,
-            interpreter: &core.interpreter,
-        };
+        let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
         let usual = if core.options.mode == Mode::State { core.options.worker_count() } else { 1 };
         let ways = Ways {
             on_error: options.on_error,
@@ -232,10 +236,13 @@ impl Engine {
             part: options.part,
             functions: options.functions,
         };
-        let assembled = assembler.query(outputs, origins, destinations, ways)?;
-        let state = self.install(assembled, (id, name), (kept, letters), (feeds, false), &mut threads)?;
+        let assembled = assembler.query(outputs, origins, writers, ways)?;
+        let kept_state = options.part.map(|part| Arc::new(part.clone()) as Arc<dyn StateStore>);
+        let outputs = (kept, letters, kept_state);
+        let state = self.install(assembled, (id, name), outputs, (feeds, false), &mut threads)?;
         for lag in lagging {
-            lag.set_query(&state);
+            let reader = Arc::downgrade(&state);
+            lag.set_query(reader);
         }
         state.start();
         Ok(Query { state })
@@ -254,13 +261,13 @@ impl Engine {
             opened.origins.push(match input {
                 Input::Feed(end) => {
                     opened.feeds.push(Inflow::outside(&end));
-                    Origin::Intake(feed_intake(end, marker())?)
+                    Origin::Own(push_reader(end, marker())?)
                 }
                 Input::Chained(end, query) => {
                     opened.feeds.push(self.inflow(&end, &query));
-                    Origin::Intake(feed_intake(end, marker())?)
+                    Origin::Own(push_reader(end, marker())?)
                 }
-                Input::Replay(replay) => Origin::Intake(replay_intake(replay, marker())?),
+                Input::Replay(replay) => Origin::Own(replay_reader(replay, marker())?),
                 Input::Shared(source, on_lag) => {
                     source.stream.check(&stream, &schema)?;
                     let joined = source.join(on_lag);
@@ -299,16 +306,16 @@ impl Engine {
             return Err(StartError::Plan(PlanError::Invalid(text)));
         };
         let mut feeds = Vec::new();
-        let intake = match input {
+        let reader = match input {
             Input::Feed(end) => {
                 feeds.push(Inflow::outside(&end));
-                feed_intake(end, marker(&step, &[]))?
+                push_reader(end, marker(&step, &[]))?
             }
             Input::Chained(end, query) => {
                 feeds.push(self.inflow(&end, &query));
-                feed_intake(end, marker(&step, &[]))?
+                push_reader(end, marker(&step, &[]))?
             }
-            Input::Replay(replay) => replay_intake(replay, marker(&step, &[]))?,
+            Input::Replay(replay) => replay_reader(replay, marker(&step, &[]))?,
             Input::Shared(..) => {
                 let text = "a shared source reads data, not another shared source".to_owned();
                 return Err(StartError::Plan(PlanError::Invalid(text)));
@@ -316,20 +323,17 @@ impl Engine {
         };
         let mut threads = self.0.locked(); // N2
         let (id, name) = self.admit(name, "source")?;
-        let (handle, joins) = Handle::new(held);
-        let letters = (on_error == OnError::Letters).then(|| Results::new(core.coordinator.result_account()));
+        let (entrance, joins) = Entrance::new(held);
+        let letters = (on_error == OnError::Letters)
+            .then(|| Results::new(core.coordinator.result_account(), clock::system()));
         let rejects = (on_error != OnError::Fail).then(|| letters.clone());
-        let assembler = Assembler {
-            options: &core.options.run,
-            coordinator: &core.coordinator,
-            interpreter: &core.interpreter,
-        };
+        let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
         let (assembled, shared) =
-            assembler.shared(&plan, intake, Arc::clone(&handle.begin), joins, rejects)?;
+            assembler.shared(&plan, reader, Arc::clone(entrance.begin()), joins, rejects)?;
         let state =
-            self.install(assembled, (id, name), (Vec::new(), letters), (feeds, true), &mut threads)?;
+            self.install(assembled, (id, name), (Vec::new(), letters, None), (feeds, true), &mut threads)?;
         state.start();
-        Ok(SharedSource::new(state, shared, plan, handle))
+        Ok(SharedSource::new(state, shared, plan, entrance))
     }
 
     /// Whether the engine takes a query of that name now. Ask before an input is given away that can be read once only.
@@ -364,17 +368,20 @@ impl Engine {
         &self,
         assembled: Assembled,
         (id, name): (u64, String),
-        (outputs, letters): (Vec<Kept>, Option<Results>),
+        (outputs, letters, kept): (Vec<Kept>, Option<Results>, Option<Arc<dyn StateStore>>),
         (feeds, is_source): (Vec<Inflow>, bool),
         threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<Arc<State>, StartError> {
         let core = self.0.core();
         let roster = Arc::downgrade(core);
+        let (account, clock) = (Arc::new(assembled.account), core.options.clock.clone());
+        let functions = Arc::clone(&core.functions);
+        let context = Context::new(Arc::new(clock.clone()), Arc::clone(&account), kept, functions);
         let parts = Parts {
             id,
             engine: core.number,
             name,
-            account: assembled.account,
+            account,
             coordinator: core.coordinator.clone(),
             outputs,
             feeds,
@@ -382,7 +389,8 @@ impl Engine {
             reads: assembled.reads,
             tables: assembled.tables,
             letters,
-            clock: core.options.clock.clone(),
+            clock,
+            context,
         };
         let when_ended = Box::new(move |id| {
             if let Some(core) = roster.upgrade() {
@@ -536,23 +544,29 @@ fn marker<'a>(
     }
 }
 
-fn marker_failed(error: OutsideError) -> StartError {
-    StartError::Outside { what: "watermark function", error }
+/// Reads a stream, with the function that gives its watermarks.
+fn marked(
+    mut reader: impl SourceReader + 'static,
+    marker: Option<&Arc<dyn WatermarkFunction>>,
+) -> Result<Box<dyn SourceReader>, StartError> {
+    reader.watermark_by(marker).map_err(|error| StartError::Outside { what: "watermark function", error })?;
+    Ok(Box::new(reader))
 }
 
-/// A feed as the intake of a stream.
-fn feed_intake(end: FeedEnd, marker: Option<&Arc<dyn WatermarkFunction>>) -> Result<Intake, StartError> {
-    end.set_marker(marker).map_err(marker_failed)?;
-    Ok(Intake::Feed(end))
+/// A feed as a stream.
+fn push_reader(
+    end: FeedEnd,
+    marker: Option<&Arc<dyn WatermarkFunction>>,
+) -> Result<Box<dyn SourceReader>, StartError> {
+    marked(PushReader::new(end), marker)
 }
 
-/// A replay as the intake of a stream.
-fn replay_intake(replay: Replay, marker: Option<&Arc<dyn WatermarkFunction>>) -> Result<Intake, StartError> {
-    let mut replaying = Replaying::new(replay);
-    if let Some(function) = marker {
-        replaying.mark(function).map_err(marker_failed)?;
-    }
-    Ok(Intake::Replay(replaying))
+/// A replay as a stream.
+fn replay_reader(
+    replay: Replay,
+    marker: Option<&Arc<dyn WatermarkFunction>>,
+) -> Result<Box<dyn SourceReader>, StartError> {
+    marked(ReplayReader::new(replay, clock::system()), marker)
 }
 
 /// The inputs in the order in which the plan names its streams.

@@ -9,8 +9,8 @@ use penstock_scheduler::PartView;
 use smallvec::SmallVec;
 
 use super::bell::Bell;
-use crate::pipeline::ShareGauge;
 use crate::query::state::State;
+use crate::tasks::share::ShareGauge;
 
 /// One task.
 #[derive(Clone)]

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use arrow_array::RecordBatch;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
     Coordinator, EdgeReader, EdgeWriter, Layout, LogOptions, MemoryKind, OpenError, Physical, SlotId,
@@ -13,57 +12,48 @@ use penstock_queue::wake::Wake;
 use penstock_scheduler::{Arrivals, Profile, rows_per_run};
 use penstock_types::PlanError;
 
-use super::Body;
-use super::chain::{Chain, Link};
 use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
-use super::edges::{EdgePlan, EdgesPending, SinkReader, Waits};
-use super::inputs::{Inlet, Input, SharedInlet};
-use super::map::{MappedTime, Mapper};
+use super::edges::{EdgePlan, SinkReader};
 use super::order::in_order;
-use super::outlet::Judging;
-use super::rejects::{OnError, Rejects, Sight};
 use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
-use super::sink::{Deliver, Press};
-use super::source::{Intake, Source};
-use super::spreading::{Share, ShareGauge, Spread, Spreading};
-use super::stateful::{Inside, Keyed, KeyedCounts, LateWay};
+use super::spreading::{Spread, Spreading};
 use super::strands::{Operator, OperatorId, StrandId, Strands};
-use super::task::Task;
-use super::token::Interpreter;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::options::{Chaining, RunOptions};
 use crate::plan::{Function, Outputs, Step, StreamStep};
-use crate::query::account::{self, Account, LateRows, Role, SourceCounts};
 use crate::query::tables::LiveTable;
-use crate::results::Results;
-use crate::share::Lag;
 use crate::standing::Part;
-
-/// Rows that are worth handing out to a result that is kept whole.
-const WORTH_COLLECTING: u64 = 4096;
+use crate::tasks::account::{self, Account, LateRows, Role, SourceCounts};
+use crate::tasks::chain::{Chain, Link};
+use crate::tasks::inputs::{Inlet, Input, SharedInlet};
+use crate::tasks::operator::{Inside, Keyed, KeyedCounts, LateWay, MappedTime, Mapper};
+use crate::tasks::outlet::{FlushRequest, Judging};
+use crate::tasks::pending::{EdgeLook, EdgesPending};
+use crate::tasks::readers::SourceReader;
+use crate::tasks::rejects::{OnError, Rejects, Sight};
+use crate::tasks::results::Results;
+use crate::tasks::share::{Share, ShareGauge};
+use crate::tasks::shared::Lag;
+use crate::tasks::source::Source;
+use crate::tasks::step::Task;
+use crate::tasks::task::OperatorTask;
+use crate::tasks::waker::Waker;
+use crate::tasks::writers::SinkWriter;
 
 /// Where the rows of a stream come from.
 pub(crate) enum Origin {
     /// Its own source.
-    Intake(Intake),
+    Own(Box<dyn SourceReader>),
     /// A source that it shares with others.
     Shared { reader: EdgeReader, stream: Arc<SharedStream>, lag: Arc<Lag>, id: u64 },
-}
-
-/// Where the results of an output go.
-pub(crate) enum Destination {
-    Collected(Arc<Mutex<Vec<RecordBatch>>>),
-    Results(Results),
-    Deliver(Box<dyn Deliver>, super::Doorbell),
-    Nobody,
 }
 
 /// A task and its bell.
 pub(crate) struct Installed {
     pub(crate) name: String,
-    pub(crate) body: Body,
+    pub(crate) body: Box<dyn Task>,
     pub(crate) bell: Arc<Bell>,
     /// The tasks that read what it writes, by number.
     pub(crate) readers: Vec<usize>,
@@ -99,7 +89,6 @@ pub(crate) struct Ways<'a> {
 pub(crate) struct Assembler<'a> {
     pub(crate) options: &'a RunOptions,
     pub(crate) coordinator: &'a Coordinator,
-    pub(crate) interpreter: &'a Arc<Interpreter>,
 }
 
 /// Everything that is known of a query while its tasks are made.
@@ -118,7 +107,7 @@ pub(super) struct Assembly<'a> {
     pub(super) sink_readers: HashMap<usize, SinkReader>,
     /// The bell of each draft, settled before anything is told whom to wake.
     pub(super) bells: Vec<Arc<Bell>>,
-    pub(super) presses: Vec<Arc<Press>>,
+    pub(super) flushes: Vec<Arc<FlushRequest>>,
     /// Whether rows of several sources come by an edge.
     pub(super) mixed: HashMap<EdgeKey, bool>,
     pub(super) account: Account,
@@ -153,7 +142,7 @@ impl Assembler<'_> {
             charged = Some(Arc::new(Mutex::new(account)));
         }
         let sight = op.sight.take();
-        Ok(Link { name: op.name, stage, profile: Arc::new(Profile::default()), sight, _table: charged })
+        Ok(Link { name: op.name, stage, profile: Arc::new(Profile::default()), sight, table_charge: charged })
     }
 
     pub(super) fn writer(
@@ -182,14 +171,14 @@ impl Assembler<'_> {
         &self,
         outputs: &Outputs,
         origins: Vec<Origin>,
-        destinations: Vec<Destination>,
+        writers: Vec<Box<dyn SinkWriter>>,
         ways: Ways<'_>,
     ) -> Result<Assembled, StartError> {
         let Ways { on_error, letters, spreading, part, functions } = ways;
         let mut strands = Strands::of(outputs, letters.is_some())?;
         for (stream, origin) in strands.streams.iter().zip(&origins) {
-            if let Origin::Intake(intake) = origin {
-                check_replay(intake, stream.step())?;
+            if let Origin::Own(reader) = origin {
+                check_replay(&**reader, stream.step())?;
             }
         }
         let is_shared: Vec<bool> =
@@ -210,7 +199,7 @@ impl Assembler<'_> {
             readers: HashMap::new(),
             sink_readers: HashMap::new(),
             bells: (0..count).map(|_| Bell::new()).collect(),
-            presses: Vec::new(),
+            flushes: Vec::new(),
             mixed: HashMap::new(),
             account: Account { tick: outputs.tick(), ..Account::default() },
             tables: Vec::new(),
@@ -226,8 +215,9 @@ impl Assembler<'_> {
             extras: 0,
             drafts: drafts.drafts,
         };
-        let sink_bells: Vec<Arc<Bell>> = destinations.iter().map(|to| self.sink_bell(to)).collect();
-        assembly.presses = sink_bells.iter().map(|bell| Arc::new(Press::new(Arc::clone(bell)))).collect();
+        let sink_bells: Vec<Arc<Bell>> = writers.iter().map(|writer| self.sink_bell(&**writer)).collect();
+        assembly.flushes =
+            sink_bells.iter().map(|bell| Arc::new(FlushRequest::new(Arc::clone(bell) as _))).collect();
         assembly.plan_edges(&drafts.outputs);
         let mut origins: Vec<Option<Origin>> = origins.into_iter().map(Some).collect();
         let mut tasks = Vec::new();
@@ -241,20 +231,18 @@ impl Assembler<'_> {
             );
             tasks.push((number, task));
         }
-        for (output, destination) in destinations.into_iter().enumerate() {
+        for (output, writer) in writers.into_iter().enumerate() {
             let bell = Arc::clone(&sink_bells[output]);
-            tasks.push((count + output, assembly.sink(output, outputs, destination, bell)));
+            tasks.push((count + output, assembly.sink(output, outputs, writer, bell)));
         }
         let tasks = in_order(tasks, &mut reads);
         Ok(Assembled { tasks, account: assembly.account, reads, tables: assembly.tables })
     }
 
-    fn sink_bell(&self, destination: &Destination) -> Arc<Bell> {
-        match destination {
-            Destination::Collected(_) if self.options.memory == MemoryKind::Blocks => {
-                Bell::for_rows(WORTH_COLLECTING)
-            }
-            _ => Bell::new(),
+    fn sink_bell(&self, writer: &dyn SinkWriter) -> Arc<Bell> {
+        match self.options.memory {
+            MemoryKind::Blocks => Bell::for_rows(writer.worthwhile_rows()),
+            MemoryKind::Queue => Bell::new(),
         }
     }
 }
@@ -276,7 +264,7 @@ impl Assembly<'_> {
         for op in &mut segment.ops[ops] {
             let link = self.by.link(op)?;
             self.account.operators.push(named(link.name, role, &link.profile));
-            if let (Some(table), Some(charged)) = (op.table.take(), &link._table) {
+            if let (Some(table), Some(charged)) = (op.table.take(), &link.table_charge) {
                 self.tables.push(LiveTable { table: Mutex::new(table), charged: Arc::downgrade(charged) });
             }
             links.push(link);
@@ -292,7 +280,7 @@ impl Assembly<'_> {
         (number, input): (usize, DraftInput),
         origins: &mut [Option<Origin>],
         reads: &mut Vec<(u64, usize)>,
-        waits: &mut Vec<Waits>,
+        waits: &mut Vec<EdgeLook>,
     ) -> Result<Input, StartError> {
         match input {
             DraftInput::Stream(stream) => {
@@ -304,7 +292,7 @@ impl Assembly<'_> {
                 let reader = self.readers.remove(&(task, number)).expect("whoever writes it came before");
                 let slots = self.filled.remove(&(task, number)).expect("every edge was planned");
                 waits.push((reader.0.gauge(), Arc::clone(&reader.1)));
-                Ok(Input::Edge(Inlet::new(reader, slots, self.mixed[&key], None)))
+                Ok(Input::Edge(Box::new(Inlet::new(reader, slots, self.mixed[&key], None))))
             }
         }
     }
@@ -316,26 +304,26 @@ impl Assembly<'_> {
         (task, bell): (usize, &Arc<Bell>),
         origin: Origin,
         reads: &mut Vec<(u64, usize)>,
-        waits: &mut Vec<Waits>,
+        waits: &mut Vec<EdgeLook>,
     ) -> Result<Input, StartError> {
         let stream = &mut self.strands.streams[number];
         match origin {
-            Origin::Intake(intake) => {
+            Origin::Own(reader) => {
                 let rows = self.by.rows_per_run(stream.columns.row_width());
                 let (columns, idle_after_ns) = (stream.columns.clone(), stream.step().idle_after_ns);
                 let begin = Arc::new(AtomicBool::new(true));
                 let clock = (stream.clock.take(), idle_after_ns);
-                let mut source = Source::new(columns, clock, rows, intake, begin);
+                let mut source = Source::new(columns, clock, rows, reader, begin);
                 if let Some(part) = self.part {
-                    source.resume(part, number);
+                    source.restore(part, number);
                 }
-                source.hang(bell);
+                source.connect(&(Arc::clone(bell) as Arc<dyn Waker>));
                 self.account.sources.push(Arc::clone(source.counts()));
-                self.account.operators.push(named("stream", Role::Source, &source.profile));
+                self.account.operators.push(named("stream", Role::Source, source.profile()));
                 Ok(Input::Source(Box::new(source)))
             }
             Origin::Shared { reader, stream: shared, lag, id } => {
-                lag.hang(bell);
+                lag.connect(&(Arc::clone(bell) as Arc<dyn Waker>));
                 let (step, schema) = (stream.step().clone(), Arc::clone(stream.node.schema()));
                 let time = stream.clock.as_ref().map(|clock| clock.slot);
                 let segment = &mut self.strands.strands[stream.strand].segment;
@@ -347,7 +335,7 @@ impl Assembly<'_> {
                 let inlet = SharedInlet { profile: Arc::default(), counts: Arc::clone(&counts), lag };
                 self.account.sources.push(counts);
                 self.account.operators.push(named("stream", Role::Source, &inlet.profile));
-                Ok(Input::Edge(Inlet::new(reader, slots, false, Some(inlet))))
+                Ok(Input::Edge(Box::new(Inlet::new(reader, slots, false, Some(inlet)))))
             }
         }
     }
@@ -383,7 +371,7 @@ impl Assembly<'_> {
             ports.push(self.chain(port.strand, port.ops.clone())?);
         }
         if !waits.is_empty() {
-            let pending = EdgesPending { edges: waits, share: share.clone() };
+            let pending = EdgesPending::new(waits, share.clone());
             self.bells[number].row.set_pending(Box::new(pending));
         }
         let mut readers = Vec::new();
@@ -399,11 +387,11 @@ impl Assembly<'_> {
         let is_source = inputs.iter().any(|(input, _)| matches!(input, DraftInput::Stream(_)));
         let bell = Arc::clone(&self.bells[number]);
         let rejects = self.rejects(&bell);
-        let mut task = Task::new(made, ports, keyed, outlet, rejects);
+        let mut task = OperatorTask::new(made, ports, keyed, outlet, rejects);
         if let Some(part) = self.part {
-            task.resume(part.pauses());
+            task.restore(part);
         }
-        let (body, part) = (Body::Task(Box::new(task)), share.map(|share| (draft.part_number(), share)));
+        let (body, part) = (Box::new(task), share.map(|share| (draft.part_number(), share)));
         Ok(Installed { name, body, bell, readers: more, is_source, part })
     }
 
@@ -413,7 +401,7 @@ impl Assembly<'_> {
             return None;
         }
         if let Some(letters) = &self.letters {
-            letters.hang(bell);
+            letters.connect(&(Arc::clone(bell) as Arc<dyn Waker>));
         }
         Some(Rejects::new(self.letters.clone()))
     }
@@ -458,7 +446,7 @@ impl Assembly<'_> {
             return Judging::Results { time: clock.time }; // they are judged by the watermark between them
         }
         match inputs {
-            [(DraftInput::Stream(_), _)] => Judging::Exact(clock),
+            [(DraftInput::Stream(_), _)] => Judging::Exact { time: clock.time, watermark: clock.watermark },
             [(DraftInput::Edge(key), _)] if !self.mixed[key] => Judging::AsItStands,
             _ => Judging::Said { time: clock.time },
         }
@@ -521,7 +509,7 @@ impl Assembly<'_> {
         let rows_per_run = self.by.rows_per_run(row_bytes);
         let mut keyed = Keyed::new((name, made), counts, state, chain, rows_per_run, (late, close_after_ns));
         if let Some(part) = self.part {
-            keyed.resume(part, operator)?;
+            keyed.restore(part, operator)?;
         }
         Ok(keyed)
     }
@@ -539,20 +527,19 @@ impl Assembly<'_> {
                 node.schema().fields().find(&time.column).expect("P1: the time column is there");
             MappedTime { column, slot: self.strands.result_time(*results), is_end: time.is_end }
         });
-        let calling = (Arc::clone(self.by.interpreter), Arc::clone(&self.bells[task]));
+        let waker: Arc<dyn Waker> = Arc::clone(&self.bells[task]) as _;
         let called = self.functions.iter().find(|(written, _)| *written == step.function);
         let function = called.map_or(&step.function, |(_, called)| called).clone();
-        Ok(Inside::Map(Box::new(Mapper::new(function, sight, &step.schema, time, calling))))
+        Ok(Inside::Map(Box::new(Mapper::new(function, sight, &step.schema, time, waker))))
     }
 }
 
 /// Refuses a replay whose times cannot be moved from round to round.
-pub(super) fn check_replay(intake: &Intake, stream: &StreamStep) -> Result<(), StartError> {
-    let Intake::Replay(replaying) = intake else { return Ok(()) };
+pub(super) fn check_replay(reader: &dyn SourceReader, stream: &StreamStep) -> Result<(), StartError> {
     let Some((_, field)) = stream.time.as_ref().and_then(|time| stream.schema.fields().find(time)) else {
         return Ok(());
     };
-    if replaying.repeats() && Physical::of(field.data_type()) != Some(Physical::I64) {
+    if reader.repeats() && Physical::of(field.data_type()) != Some(Physical::I64) {
         return Err(StartError::Plan(PlanError::Invalid(format!(
             "data that is replayed more than once needs times of 64 bits, to be moved on from round to round; \"{}\" is {}",
             field.name(),

@@ -3,53 +3,24 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use penstock_memory::edge::EdgeGauge;
 use penstock_memory::{EdgeReader, Layout, Physical, SlotId};
-use penstock_queue::log::Work;
 use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Arrivals;
-use penstock_scheduler::table::Pending;
 
 use super::assemble::Assembly;
 use super::drafts::{DraftInput, DraftPort, EdgeKey};
-use super::outlet::{Judging, Outlet, Readers};
-use super::spreading::ShareGauge;
 use super::strands::{Goes, Need, Strand, StrandId};
 use crate::engine::bell::Bell;
 use crate::error::StartError;
-use crate::query::account::Exit;
+use crate::tasks::account::Exit;
+use crate::tasks::outlet::{Judging, Outlet, Readers};
+use crate::tasks::pending::EdgeLook;
 
-/// What waits in an edge, and when it arrived.
-pub(super) type Waits = (EdgeGauge, Arc<Arrivals>);
-
-/// Looks up what waits in the edges that a task reads.
-pub(super) struct EdgesPending {
-    pub(super) edges: Vec<Waits>,
-    /// The part of the rows that is the task's own, where others take the rest.
-    pub(super) share: Option<Arc<ShareGauge>>,
-}
-
-impl Pending for EdgesPending {
-    fn work(&self) -> Work {
-        let sum = |sum: Work, (gauge, _): &Waits| {
-            let work = gauge.work();
-            Work { rows: sum.rows + work.rows, signals: sum.signals + work.signals }
-        };
-        let Work { rows, signals } = self.edges.iter().fold(Work::default(), sum);
-        Work { rows: self.share.as_ref().map_or(rows, |share| share.of(rows)), signals }
-    }
-
-    fn arrived_ns(&self) -> Option<u64> {
-        let waits = self.edges.iter().filter(|(gauge, _)| gauge.work().rows > 0);
-        waits.filter_map(|(gauge, arrivals)| arrivals.oldest_ns(|| gauge.work().rows)).min()
-    }
-}
-
-/// A sink that reads an edge: how rows are stored there, and how whoever writes it learns of room.
+/// A sink that reads an edge: how rows are stored there, and how the task that writes it learns of room.
 pub(super) struct SinkReader {
     pub(super) reader: EdgeReader,
     /// What waits for it.
-    pub(super) waits: Waits,
+    pub(super) waits: EdgeLook,
     pub(super) stored: Vec<Physical>,
     pub(super) room: Arc<Wanted>,
 }
@@ -222,7 +193,7 @@ impl Assembly<'_> {
                     let (stored, room) = (stored.clone(), Arc::clone(&room));
                     let waits = (reader.gauge(), Arc::clone(&arrivals));
                     self.sink_readers.insert(output, SinkReader { reader, waits, stored, room });
-                    readers.sinks.push(Arc::clone(&self.presses[output]));
+                    readers.sinks.push(Arc::clone(&self.flushes[output]));
                     tasks.push(self.drafts.len() + output);
                 }
             }

@@ -5,21 +5,22 @@ use std::sync::{Arc, Mutex};
 use penstock_memory::coordinator::StateAccount;
 use penstock_scheduler::Profile;
 
-use super::Body;
 use super::assemble::{Assembly, Installed, Origin};
-use super::chain::{Chain, Link};
 use super::drafts::DraftInput;
-use super::inputs::Input;
-use super::parallel::{
-    Item, Lane, LaneParts, Load, PORTION_ROWS, Part, Splitter, WayIn, WayOut, WayPending, way,
-};
-use super::spreading::ShareGauge;
 use super::strands::Strands;
-use super::task::Task;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
-use crate::query::account::{LateCount, LateRows};
 use crate::query::tables::LiveTable;
+use crate::tasks::account::{LateCount, LateRows};
+use crate::tasks::chain::{Chain, Link};
+use crate::tasks::charge::Load;
+use crate::tasks::inputs::Input;
+use crate::tasks::parallel::{
+    Item, Lane, LaneParts, PORTION_ROWS, Part, Splitter, WayIn, WayOut, WayPending, way,
+};
+use crate::tasks::share::ShareGauge;
+use crate::tasks::task::OperatorTask;
+use crate::tasks::waker::Waker;
 
 /// Portions that may wait for a lane, and parts that may wait to be merged.
 const LANE_ITEMS: usize = 4;
@@ -33,7 +34,7 @@ const PORTION_SHARE: usize = 16;
 const KEY_BYTES: usize = 128;
 const LEAST_PORTION_ROWS: usize = 1024;
 
-/// The ways between the splitter, a lane and whoever merges.
+/// The queues between the splitter, a lane and the merging task.
 struct Ways {
     bell: Arc<Bell>,
     items_in: WayIn<Item>,
@@ -42,8 +43,12 @@ struct Ways {
     parts_out: WayOut<Part>,
 }
 
+fn waker(bell: &Arc<Bell>) -> Arc<dyn Waker> {
+    Arc::clone(bell) as _
+}
+
 impl Assembly<'_> {
-    /// A task that merges what several lanes have come to; the lanes, and who splits the source for them, come along.
+    /// Makes a task that merges the state of several lanes; the lanes, and the splitter before them, come along.
     pub(super) fn merged(
         &mut self,
         number: usize,
@@ -56,7 +61,7 @@ impl Assembly<'_> {
         let [DraftInput::Stream(stream)] = port.inputs[..] else { unreachable!("lanes read a source") };
         let name = self.name(&draft);
 
-        // The source wakes the splitter, not whoever merges.
+        // The source wakes the splitter, not the merging task.
         let (merger, splitter) = (Arc::clone(&self.bells[number]), Bell::new());
         let origin = origins[stream].take().expect("a stream is read once");
         let columns = self.strands.streams[stream].columns.clone();
@@ -69,8 +74,9 @@ impl Assembly<'_> {
         let ways: Vec<Ways> = (0..count)
             .map(|_| {
                 let bell = Bell::new();
-                let (items_in, items_out) = way(LANE_ITEMS, &splitter, &bell);
-                let (parts_in, parts_out) = way(PART_ITEMS, &bell, &merger);
+                let [from, lane, to] = [&splitter, &bell, &merger].map(waker);
+                let (items_in, items_out) = way(LANE_ITEMS, &from, &lane);
+                let (parts_in, parts_out) = way(PART_ITEMS, &lane, &to);
                 Ways { bell, items_in, items_out, parts_in, parts_out }
             })
             .collect();
@@ -85,7 +91,7 @@ impl Assembly<'_> {
         for (lane, ways) in ways.into_iter().enumerate() {
             let (chain, made) = if lane == 0 {
                 let chain = self.chain(port.strand, port.ops.clone())?;
-                charges = chain.links.iter().map(|link| link._table.clone()).collect();
+                charges = chain.links.iter().map(|link| link.table_charge.clone()).collect();
                 (chain, self.strands.make(operator)?)
             } else {
                 let mut copy = Strands::of(self.outputs, self.letters.is_some())?;
@@ -110,12 +116,12 @@ impl Assembly<'_> {
                 entered,
                 late,
                 state: self.by.coordinator.state_account(),
-                load: Load::new(most_load, &ways.bell),
+                load: Load::new(most_load, &waker(&ways.bell)),
                 rejects: self.rejects(&ways.bell),
             };
             lanes.push(Installed {
                 name: format!("{name} {}/{count}", lane + 1),
-                body: Body::Lane(Box::new(Lane::new(parts))),
+                body: Box::new(Lane::new(parts)),
                 bell: ways.bell,
                 readers: vec![number],
                 is_source: false,
@@ -129,7 +135,7 @@ impl Assembly<'_> {
         let rejects = self.rejects(&splitter);
         self.extra.push(Installed {
             name: "stream".to_owned(),
-            body: Body::Splitter(Box::new(Splitter::new(*source, run, inputs, rejects, portion_rows))),
+            body: Box::new(Splitter::new(*source, run, inputs, rejects, portion_rows)),
             bell: splitter,
             readers: (first..first + count).collect(),
             is_source: true,
@@ -146,10 +152,10 @@ impl Assembly<'_> {
         let (outlet, more) = self.outlet((draft.out_key(), number), judging, sink_bells)?;
         let inputs = outs.into_iter().map(|out| (Input::Parts(out), 0)).collect();
         let rejects = self.rejects(&merger);
-        let task = Task::new(inputs, Vec::new(), Some(keyed), outlet, rejects);
+        let task = OperatorTask::new(inputs, Vec::new(), Some(keyed), outlet, rejects);
         Ok(Installed {
             name,
-            body: Body::Task(Box::new(task)),
+            body: Box::new(task),
             bell: merger,
             readers: more,
             is_source: false,
@@ -179,7 +185,7 @@ impl Assembly<'_> {
                 stage: op.stage.take().expect("an operator stands in one task"),
                 profile,
                 sight: op.sight.take(),
-                _table: charges[number].clone(),
+                table_charge: charges[number].clone(),
             });
         }
         let rejected = Arc::default();

@@ -15,8 +15,8 @@ use penstock_memory::{ColumnKind, Physical, Run, SlotId};
 use penstock_operators::{Filter, Grouping, Lookup, LookupPlace, Project, Stage};
 use penstock_types::PlanError;
 
-use super::rejects::Sight;
 use crate::plan::{EventTime, Step, TableStep};
+use crate::tasks::rejects::Sight;
 
 /// How times and watermarks are stored.
 const WIDE: ColumnKind = ColumnKind { physical: Physical::I64, nullable: false };

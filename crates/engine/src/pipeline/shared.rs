@@ -10,22 +10,23 @@ use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Arrivals;
 use penstock_types::{PlanError, TypeName};
 
-use super::Body;
 use super::assemble::{Assembled, Assembler, Installed, check_replay, named};
-use super::chain::Chain;
-use super::inputs::Input;
-use super::outlet::{Judging, Outlet, Readers};
-use super::rejects::Rejects;
 use super::segment::{Segment, kind};
-use super::source::{Intake, Source};
 use super::strands::Strands;
-use super::task::Task;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::plan::{Outputs, Plan, StreamStep};
-use crate::query::account::{Account, Role};
-use crate::results::Results;
-use crate::share::Joins;
+use crate::tasks::account::{Account, Role};
+use crate::tasks::chain::Chain;
+use crate::tasks::inputs::Input;
+use crate::tasks::outlet::{Judging, Outlet, Readers};
+use crate::tasks::readers::SourceReader;
+use crate::tasks::rejects::Rejects;
+use crate::tasks::results::Results;
+use crate::tasks::shared::Joins;
+use crate::tasks::source::Source;
+use crate::tasks::task::{OperatorTask, SharedTask};
+use crate::tasks::waker::Waker;
 
 /// What queries have to know of a source that they share.
 pub(crate) struct SharedStream {
@@ -130,14 +131,14 @@ impl Assembler<'_> {
     pub(crate) fn shared(
         &self,
         plan: &Plan,
-        intake: Intake,
+        reader: Box<dyn SourceReader>,
         begin: Arc<AtomicBool>,
         joins: Joins,
         rejects: Option<Option<Results>>,
     ) -> Result<(Assembled, SharedStream), StartError> {
         let mut strands = Strands::of(&Outputs::from(plan), false)?;
         let mut stream = strands.streams.pop().expect("a shared source is a stream");
-        check_replay(&intake, stream.step())?;
+        check_replay(&*reader, stream.step())?;
         let segment = &strands.strands[stream.strand].segment;
         let mut slots = segment.slots.clone();
         let clock = segment.clock;
@@ -146,26 +147,31 @@ impl Assembler<'_> {
         let shared = SharedStream::new(stream.step(), plan.schema(), wide_time.is_some());
         let rows = self.rows_per_run(stream.columns.row_width());
         let idle_after_ns = stream.step().idle_after_ns;
-        let source = Source::new(stream.columns, (stream.clock.take(), idle_after_ns), rows, intake, begin);
+        let clock_of = (stream.clock.take(), idle_after_ns);
+        let mut source = Source::new(stream.columns, clock_of, rows, reader, begin);
         let bell = Bell::new();
-        source.hang(&bell);
+        let waker: Arc<dyn Waker> = Arc::clone(&bell) as _;
+        source.connect(&waker);
         let layout = Layout::new(segment.kinds_of(&slots));
         let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
         let writer = self.writer(layout, false, Arc::clone(&room) as _)?;
         let head = Chain { run: segment.run(), links: Vec::new(), rejected: Arc::default() };
-        let judging = clock.map_or(Judging::AsItStands, Judging::Exact);
+        let judging = clock.map_or(Judging::AsItStands, |clock| Judging::Exact {
+            time: clock.time,
+            watermark: clock.watermark,
+        });
         let readers = Readers { has_tasks: true, sinks: Vec::new() };
         let arrivals = Arc::clone(&shared.arrivals);
         let outlet = Outlet::new((writer, room), slots, judging, readers, arrivals);
         let mut account = Account { tick: plan.root().time().map(|time| time.tick), ..Account::default() };
         account.sources.push(Arc::clone(source.counts()));
-        account.operators.push(named("stream", Role::Source, &source.profile));
+        account.operators.push(named("stream", Role::Source, source.profile()));
         if let Some(Some(letters)) = &rejects {
-            letters.hang(&bell);
+            letters.connect(&waker);
         }
         let inputs = vec![(Input::Source(Box::new(source)), 0)];
-        let task = Task::new(inputs, vec![head], None, outlet, rejects.map(Rejects::new));
-        let body = Body::Shared(Box::new(task), joins);
+        let task = OperatorTask::new(inputs, vec![head], None, outlet, rejects.map(Rejects::new));
+        let body = Box::new(SharedTask::new(task, joins));
         let (name, readers) = ("stream".to_owned(), Vec::new());
         let installed = Installed { name, body, bell, readers, is_source: true, part: None };
         let assembled = Assembled { tasks: vec![installed], account, reads: Vec::new(), tables: Vec::new() };

@@ -13,12 +13,11 @@ use penstock_operators::Stateful;
 use penstock_progress::{BoundedDelay, Stands};
 use penstock_types::PlanError;
 
-use super::event_clock::Clock;
 use super::keyed::{self, PortSlots};
 use super::segment::{ClockSlots, Segment};
-use super::source::{Ticking, TimeFrom};
 use super::spreading::Spread;
 use crate::plan::{Graph, Node, Outputs, Step, StreamStep, Watermarks, WindowKind};
+use crate::tasks::event_time::{EventClock, Ticking, TimeFrom};
 
 pub(super) type StrandId = usize;
 pub(super) type OperatorId = usize;
@@ -70,7 +69,7 @@ pub(super) struct Stream {
     pub(super) node: Arc<Node>,
     pub(super) strand: StrandId,
     pub(super) columns: SourceColumns,
-    pub(super) clock: Option<Clock>,
+    pub(super) clock: Option<EventClock>,
 }
 
 impl Stream {
@@ -248,13 +247,13 @@ impl Builder<'_> {
                         }
                     },
                 };
-                Clock {
+                EventClock {
                     name: name.clone(),
                     from,
                     ticking: None,
                     slot: slots.time,
                     watermark_slot: slots.watermark,
-                    is_told: false,
+                    is_imposed: false,
                     max_ahead: stream.max_ahead,
                     progress: BoundedDelay::new(stream.delay),
                 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::Query;
 use super::state::{State, TaskFace};
-use crate::pipeline::BlockedOn;
 use crate::share::SharedSource;
+use crate::tasks::step::BlockedOn;
 
 /// What a query, or a shared source, waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]

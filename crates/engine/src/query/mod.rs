@@ -1,6 +1,5 @@
 //! Queries: what a user holds of a plan that runs.
 
-pub(crate) mod account;
 mod blocked;
 pub(crate) mod state;
 pub(crate) mod tables;
@@ -11,18 +10,18 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-pub use account::{DroppedLate, Rows};
+pub use crate::tasks::account::{DroppedLate, Rows};
 pub use blocked::BlockedBy;
 pub use state::{Status, Waiting};
 
 use penstock_types::Tick;
 
 use crate::error::{RunError, StartError};
-use crate::latency::Latency;
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output};
-use crate::results::Results;
 use crate::share::SharedSource;
+use crate::tasks::account::Latency;
+use crate::tasks::results::Results;
 use state::State;
 
 /// A query at work, or one that has ended. Clones speak of the same query; dropping them does not stop it.

@@ -1,13 +1,13 @@
 //! What the tasks of a query, its engine and its users share.
 //!
 //! Y1. A query ends once: when its last task is gone. Its tasks go when they have passed the end of the input on, or when
-//!     `stopping` is set, which every task looks at before each step.
-//! Y2. The first error counts. Whoever sets it also sets `stopping`, and rings every task.
+//!     the query enters [`Phase::Stopping`], which every task looks at before each step.
+//! Y2. The first error counts. The thread that sets it also enters `Stopping`, and wakes every task.
 //! Y3. The outcome is there before `ended` is, and does not change any more: whoever has waited for the end finds the
 //!     query gone from its engine and its results closed.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,17 +19,21 @@ use penstock_queue::log::Work;
 use penstock_scheduler::profile::Counter;
 
 use super::QueryMetrics;
-use super::account::Account;
 use super::tables::LiveTable;
 use crate::clock::{Timepiece, now_ns};
 use crate::engine::bell::Bell;
 use crate::engine::workers;
 use crate::error::RunError;
-use crate::feed::{FeedEnd, FeedHandle};
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output, Part};
-use crate::pipeline::{Installed, Load, ShareGauge};
-use crate::results::Results;
+use crate::pipeline::Installed;
+use crate::tasks::account::{Account, Operator};
+use crate::tasks::charge::Load;
+use crate::tasks::context::{Context, Phase};
+use crate::tasks::feed::{FeedEnd, FeedHandle};
+use crate::tasks::results::Results;
+use crate::tasks::share::ShareGauge;
+use crate::tasks::shared::Reader;
 
 /// What a query is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +112,7 @@ pub(crate) struct Parts {
     /// The number of its engine.
     pub(crate) engine: u64,
     pub(crate) name: String,
-    pub(crate) account: Account,
+    pub(crate) account: Arc<Account>,
     pub(crate) coordinator: Coordinator,
     pub(crate) outputs: Vec<Kept>,
     /// The feeds that it reads.
@@ -121,8 +125,10 @@ pub(crate) struct Parts {
     pub(crate) letters: Option<Results>,
     /// The tables that rows are looked up in.
     pub(crate) tables: Vec<LiveTable>,
-    /// What time it is.
+    /// Its clock.
     pub(crate) clock: Timepiece,
+    /// What its tasks know of it.
+    pub(crate) context: Context,
 }
 
 /// A task of a query, as others see it.
@@ -157,7 +163,7 @@ impl TaskFace {
         }
     }
 
-    /// Returns what is lost if it is dropped now. What waits for whoever merges counts where it comes from (G3).
+    /// Returns what is lost if it is dropped now. What waits for whoever merges counts where it comes from (CHARGE-3).
     fn waiting(&self) -> Waiting {
         let row = &self.bell.row;
         let on_its_way = self.load.as_ref().map_or_else(Held::default, |load| load.held());
@@ -173,8 +179,6 @@ pub(crate) struct State {
     parts: Parts,
     installed: OnceLock<Vec<TaskFace>>,
     tasks: AtomicUsize,
-    stopping: AtomicBool,
-    draining: AtomicBool,
     ending: Mutex<Ending>,
     changed: Condvar,
     started_ns: u64,
@@ -202,8 +206,6 @@ impl State {
             parts,
             tasks: AtomicUsize::new(0),
             installed: OnceLock::new(),
-            stopping: AtomicBool::new(false),
-            draining: AtomicBool::new(false),
             ending: Mutex::new(Ending { when_ended: Some(when_ended), ..Ending::default() }),
             changed: Condvar::new(),
             started_ns: now_ns(),
@@ -244,12 +246,7 @@ impl State {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        // Acquire: whoever acts on it sees the error that is the reason.
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.context.phase() == Phase::Stopping
     }
 
     pub(crate) fn fail(&self, error: RunError) {
@@ -259,7 +256,7 @@ impl State {
         }
         ending.error = Some(Arc::new(error));
         drop(ending);
-        self.stopping.store(true, Ordering::Release);
+        self.context.enter(Phase::Stopping);
         self.call_all();
     }
 
@@ -281,7 +278,7 @@ impl State {
 
     /// Ends all input but what comes in by feeds: a shared source is read up to where it is now, a replay ends.
     pub(crate) fn end_input(&self) {
-        self.draining.store(true, Ordering::Release);
+        self.context.enter(Phase::Draining);
         self.call_all();
     }
 
@@ -403,10 +400,8 @@ impl State {
     }
 
     fn reports(&self) -> Vec<OperatorReport> {
-        let report = |operator: &super::account::Operator| OperatorReport {
-            name: operator.name.clone(),
-            profile: operator.read(),
-        };
+        let report =
+            |operator: &Operator| OperatorReport { name: operator.name.clone(), profile: operator.read() };
         self.account.operators.iter().map(report).collect()
     }
 
@@ -487,5 +482,15 @@ impl State {
             }
         };
         self.faces().iter().map(task).collect()
+    }
+}
+
+impl Reader for State {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn fail(&self, error: RunError) {
+        self.fail(error);
     }
 }

@@ -12,7 +12,8 @@ use arrow_schema::ArrowError;
 use penstock_operators::Snapshot;
 use thiserror::Error;
 
-use super::{Standing, Stood};
+use super::Standing;
+use crate::tasks::checkpoint::OperatorState;
 
 const MAGIC: &[u8; 8] = b"PENSTOCK";
 const VERSION: u32 = 1;
@@ -94,7 +95,7 @@ impl Standing {
         to.extend_from_slice(&(self.operators.len() as u32).to_le_bytes());
         for operator in &self.operators {
             to.push(u8::from(operator.is_some()));
-            let Some(Stood { watermark, snapshot }) = operator else { continue };
+            let Some(OperatorState { watermark, snapshot }) = operator else { continue };
             to.extend_from_slice(&watermark.to_le_bytes());
             to.extend_from_slice(&(snapshot.tables.len() as u32).to_le_bytes());
             for table in &snapshot.tables {
@@ -133,7 +134,7 @@ impl Standing {
                 _ => {
                     let watermark = from.time()?;
                     let tables = (0..from.count()?).map(|_| from.table()).collect::<Result<_, _>>()?;
-                    Some(Stood { watermark, snapshot: Snapshot { tables } })
+                    Some(OperatorState { watermark, snapshot: Snapshot { tables } })
                 }
             });
         }

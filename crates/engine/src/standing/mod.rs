@@ -20,19 +20,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use bytes::StandingError;
 
-use penstock_operators::{Snapshot, Stateful};
+use penstock_operators::Stateful;
 use penstock_progress::NEVER;
 use penstock_types::{KeyGroups, PlanError};
 
 use crate::plan::{Outputs, Step};
-
-/// Where an operator with state stands.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stood {
-    /// How far event time had come.
-    pub(crate) watermark: i64,
-    pub(crate) snapshot: Snapshot,
-}
+use crate::tasks::checkpoint::{OperatorState, StateStore};
 
 /// Where a query stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +35,7 @@ pub struct Standing {
     /// The largest time that each source has seen.
     sources: Vec<i64>,
     /// Those operators that have state.
-    operators: Vec<Option<Stood>>,
+    operators: Vec<Option<OperatorState>>,
     /// How far event time has come behind each output.
     outputs: Vec<i64>,
 }
@@ -136,30 +129,27 @@ impl Part {
     fn to(&self) -> MutexGuard<'_, Standing> {
         self.0.to.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Whether what is open stays open at the end.
-    pub(crate) fn pauses(&self) -> bool {
+impl StateStore for Part {
+    fn pauses(&self) -> bool {
         !self.0.is_last
     }
 
-    /// The largest time that a source has seen before.
-    pub(crate) fn seen(&self, source: usize) -> Option<i64> {
-        let seen = self.0.from.first()?.sources.get(source).copied()?;
-        (seen > NEVER).then_some(seen)
+    fn latest_of(&self, source: usize) -> Option<i64> {
+        let latest = self.0.from.first()?.sources.get(source).copied()?;
+        (latest > NEVER).then_some(latest)
     }
 
-    /// How far event time comes at a source with this part, if it is not the rows that say so; not at all is [`NEVER`].
-    pub(crate) fn told(&self, source: usize) -> Option<i64> {
+    fn imposed_watermark(&self, source: usize) -> Option<i64> {
         self.0.told.as_ref().map(|told| told[source])
     }
 
-    /// A source has seen times up to this.
-    pub(crate) fn note_seen(&self, source: usize, latest: i64) {
+    fn keep_latest(&self, source: usize, latest: i64) {
         put(&mut self.to().sources, source, NEVER, latest);
     }
 
-    /// Puts an operator where it stood before; how far event time had come there.
-    pub(crate) fn resume(&self, number: usize, operator: &mut dyn Stateful) -> Result<i64, PlanError> {
+    fn restore_operator(&self, number: usize, operator: &mut dyn Stateful) -> Result<i64, PlanError> {
         let mut all = self.0.from.iter().filter_map(|from| from.operators.get(number)?.as_ref());
         let Some(first) = all.next() else { return Ok(NEVER) };
         let unusable = |error| refused(format!("the state cannot be used: {error}"));
@@ -172,13 +162,11 @@ impl Part {
         Ok(first.watermark)
     }
 
-    /// An operator stands there.
-    pub(crate) fn note_operator(&self, number: usize, watermark: i64, snapshot: Snapshot) {
-        put(&mut self.to().operators, number, None, Some(Stood { watermark, snapshot }));
+    fn keep_operator(&self, number: usize, state: OperatorState) {
+        put(&mut self.to().operators, number, None, Some(state));
     }
 
-    /// Behind an output, event time has come so far.
-    pub(crate) fn note_output(&self, number: usize, watermark: i64) {
+    fn keep_output(&self, number: usize, watermark: i64) {
         let before = self.0.from.first().and_then(|from| from.outputs.get(number).copied());
         put(&mut self.to().outputs, number, NEVER, before.map_or(watermark, |before| before.max(watermark)));
     }

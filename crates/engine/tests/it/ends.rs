@@ -50,7 +50,7 @@ impl penstock_engine::Deliver for Slow {
         None
     }
 
-    fn is_hungry(&self) -> bool {
+    fn wants_partial_batches(&self) -> bool {
         false
     }
 }
