@@ -27,13 +27,13 @@ use penstock_benches::log::{Link, Source};
 use penstock_benches::report::{Comparison, DEFAULT_ROUNDS, Report};
 use penstock_benches::settings::{number, path};
 use penstock_benches::sweep::Sweep;
-use penstock_memory::coordinator::Options;
+use penstock_memory::coordinator::CoordinatorOptions;
 use penstock_memory::shape::{ShapeOptions, Shapes};
 use penstock_memory::{
     ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, MemoryKind, Physical,
 };
-use penstock_queue::log::Gauge;
-use penstock_queue::wake::Nobody;
+use penstock_queue::log::LogGauge;
+use penstock_queue::wake::NoWake;
 use penstock_types::ByteSize;
 
 /// Columns of a row of 64 bytes.
@@ -51,7 +51,7 @@ fn layout() -> Layout {
 }
 
 fn coordinator() -> Coordinator {
-    Coordinator::new(Options::default()).expect("a thread can be started")
+    Coordinator::new(CoordinatorOptions::default()).expect("a thread can be started")
 }
 
 /// A run as long as a block of the log, which is what an operator hands on when nothing holds it up.
@@ -158,7 +158,7 @@ fn print_comparison(title: &str, rows: u64, rounds: usize, threads: bool) {
 /// The same log with different caps. Its writer is the faster side, so it runs as far ahead as it may.
 fn compare_caps(rows: u64, rounds: usize) -> Report {
     let open = |mib: usize| {
-        let options = Options { log_cap_bytes: mib << 20, ..Options::default() };
+        let options = CoordinatorOptions { log_cap_bytes: mib << 20, ..CoordinatorOptions::default() };
         let coordinator = Coordinator::new(options).expect("a thread can be started");
         (mib, link(MemoryKind::Blocks, &coordinator))
     };
@@ -228,11 +228,11 @@ fn print_steady(rows: u64) -> bool {
 }
 
 /// A thousand logs with a reader and some rows each, and what tells how many.
-fn logs(coordinator: &Coordinator) -> (Vec<LogWriter>, Vec<LogReader>, Vec<Gauge>) {
-    let open = || LogWriter::new(layout(), &LogOptions::default(), coordinator, Arc::new(Nobody));
+fn logs(coordinator: &Coordinator) -> (Vec<LogWriter>, Vec<LogReader>, Vec<LogGauge>) {
+    let open = || LogWriter::new(layout(), &LogOptions::default(), coordinator, Arc::new(NoWake));
     let mut writers: Vec<LogWriter> =
         (0..LOGS).map(|_| open().expect("the budget has room for a log")).collect();
-    let readers: Vec<LogReader> = writers.iter_mut().map(|writer| writer.join(Arc::new(Nobody))).collect();
+    let readers: Vec<LogReader> = writers.iter_mut().map(|writer| writer.join(Arc::new(NoWake))).collect();
     let source = Source::new(COLUMNS, 100);
     for (number, writer) in writers.iter_mut().enumerate() {
         let rows = (number % source.rows()).min(writer.room());
@@ -246,10 +246,10 @@ fn logs(coordinator: &Coordinator) -> (Vec<LogWriter>, Vec<LogReader>, Vec<Gauge
 fn measure_work() {
     let coordinator = coordinator();
     let (_writers, _readers, gauges) = logs(&coordinator);
-    let all = |gauges: &[Gauge]| {
+    let all = |gauges: &[LogGauge]| {
         gauges
             .iter()
-            .map(Gauge::work)
+            .map(LogGauge::work)
             .fold((0, 0), |(rows, signals), work| (rows + work.rows, signals + work.signals))
     };
     assert!(all(&gauges).0 > 0, "there is work to be seen");

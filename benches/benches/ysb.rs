@@ -10,8 +10,8 @@ use penstock_benches::report::{Comparison, DEFAULT_ROUNDS};
 use penstock_benches::settings::number;
 use penstock_engine::{Chaining, Engine, EngineOptions, Output, Plan, RunOptions};
 use penstock_memory::MemoryKind;
-use penstock_workloads::Rows;
-use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
+use penstock_workloads::Generator;
+use penstock_workloads::ysb::{Ysb, YsbOptions, campaign_of_ads};
 
 const SEED: u64 = 7;
 const BATCH_ROWS: u64 = 65_536;
@@ -27,7 +27,7 @@ fn main() {
     let rows = number("PENSTOCK_BENCH_ROWS", 20_000_000);
     let rounds = number("PENSTOCK_BENCH_ROUNDS", DEFAULT_ROUNDS as u64) as usize;
     let generator =
-        Ysb::new(Options { seed: SEED, ..Options::default() }).expect("the options are within bounds");
+        Ysb::new(YsbOptions { seed: SEED, ..YsbOptions::default() }).expect("the options are within bounds");
     let batches: Vec<RecordBatch> =
         generator.batches(0..rows, BATCH_ROWS).expect("the range is valid").collect();
     let campaigns = campaign_of_ads(SEED);

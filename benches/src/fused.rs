@@ -194,8 +194,8 @@ fn count(campaign_of_ad: &[u8; AD_SLOTS], ads: &[i64], events: &[i64], views: &m
 mod tests {
     use std::collections::HashMap;
 
-    use penstock_workloads::Rows;
-    use penstock_workloads::ysb::{Options, Ysb, campaign_of_ads};
+    use penstock_workloads::Generator;
+    use penstock_workloads::ysb::{Ysb, YsbOptions, campaign_of_ads};
 
     use super::*;
 
@@ -227,10 +227,10 @@ mod tests {
     #[test]
     fn agrees_with_the_reference_on_ysb() {
         let cases = [
-            Options { rate: 5_000, ..Options::default() },
-            Options { rate: 2_000, out_of_order_ms: 3_000, late_every: 100, ..Options::default() },
-            Options { rate: 1_000_000, late_every: 5_000, zipf: 1.2, ..Options::default() },
-            Options { rate: 3, view_share: 0.9, ..Options::default() },
+            YsbOptions { rate: 5_000, ..YsbOptions::default() },
+            YsbOptions { rate: 2_000, out_of_order_ms: 3_000, late_every: 100, ..YsbOptions::default() },
+            YsbOptions { rate: 1_000_000, late_every: 5_000, zipf: 1.2, ..YsbOptions::default() },
+            YsbOptions { rate: 3, view_share: 0.9, ..YsbOptions::default() },
         ];
         let campaigns = campaign_of_ads(7);
         for options in cases {

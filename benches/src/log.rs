@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use penstock_memory::edge::{Next, Rows};
+use penstock_memory::edge::{EdgeNext, EdgeRows};
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
     Column, ColumnBuf, ColumnKind, Coordinator, EdgeReader, EdgeWriter, Layout, LogOptions, MemoryKind,
-    OpenError, Physical, Piece, Values,
+    OpenError, Physical, SelectedColumn, Values,
 };
 use penstock_queue::gate::Gate;
 
@@ -58,9 +58,9 @@ impl Source {
     }
 
     /// The columns, to be written whole.
-    pub fn pieces(&self) -> Vec<Piece<'_>> {
+    pub fn pieces(&self) -> Vec<SelectedColumn<'_>> {
         let column = |values| Column { values: Values::I64(values), valid: None };
-        self.columns.iter().map(|values| Piece { column: column(values), rows: None }).collect()
+        self.columns.iter().map(|values| SelectedColumn { column: column(values), rows: None }).collect()
     }
 }
 
@@ -120,7 +120,7 @@ struct Writing {
 
 impl Writing {
     /// Writes a run of at most `most` rows; the number, which is 0 when there is no room.
-    fn run(&mut self, pieces: &[Piece<'_>], source: &Source, most: u64) -> usize {
+    fn run(&mut self, pieces: &[SelectedColumn<'_>], source: &Source, most: u64) -> usize {
         let rows = self.writer.room().min(source.rows()).min(usize::try_from(most).unwrap_or(usize::MAX));
         if rows > 0 {
             self.writer.append(pieces, 0, rows);
@@ -157,15 +157,17 @@ impl Reading {
     /// Reads what there is, run by run, into `passed`. Whether there was anything.
     fn drain(&mut self, passed: &mut Passed) -> bool {
         let before = passed.rows;
-        while let Next::Rows(rows) = self.reader.peek(usize::MAX) {
+        while let EdgeNext::Rows(rows) = self.reader.peek(usize::MAX) {
             let count = rows.len();
             let sum = match rows {
-                Rows::Lease(lease) => (0..self.columns)
+                EdgeRows::Lease(lease) => (0..self.columns)
                     .fold(0_i64, |all, column| all.wrapping_add(sum(lease.column(column).fixed()))),
-                Rows::Rows(rows) => self.row.iter_mut().enumerate().fold(0_i64, |all, (column, scratch)| {
-                    rows.fill(column, scratch);
-                    all.wrapping_add(sum(scratch.as_column().fixed()))
-                }),
+                EdgeRows::Rows(rows) => {
+                    self.row.iter_mut().enumerate().fold(0_i64, |all, (column, scratch)| {
+                        rows.fill(column, scratch);
+                        all.wrapping_add(sum(scratch.as_column().fixed()))
+                    })
+                }
             };
             self.reader.advance(count);
             passed.add(count, sum);
@@ -279,7 +281,7 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    use penstock_memory::coordinator::Options;
+    use penstock_memory::coordinator::CoordinatorOptions;
 
     use super::*;
 
@@ -290,7 +292,11 @@ mod tests {
     ];
 
     fn coordinator() -> Coordinator {
-        let options = Options { budget_bytes: 8 << 20, log_cap_bytes: 1 << 20, ..Options::default() };
+        let options = CoordinatorOptions {
+            budget_bytes: 8 << 20,
+            log_cap_bytes: 1 << 20,
+            ..CoordinatorOptions::default()
+        };
         Coordinator::new(options).unwrap()
     }
 

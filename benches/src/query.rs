@@ -56,13 +56,13 @@ pub fn window_counts(output: &Output) -> Vec<WindowCount> {
 mod tests {
     use super::*;
     use crate::fused::count_views;
-    use penstock_workloads::Rows;
-    use penstock_workloads::ysb::{Options, Ysb};
+    use penstock_workloads::Generator;
+    use penstock_workloads::ysb::{Ysb, YsbOptions};
 
     #[test]
     fn engine_and_fused_loop_agree() {
         for (seed, out_of_order_ms) in [(7, 0), (8, 50)] {
-            let options = Options { seed, out_of_order_ms, rate: 10_000, ..Options::default() };
+            let options = YsbOptions { seed, out_of_order_ms, rate: 10_000, ..YsbOptions::default() };
             let batches: Vec<RecordBatch> =
                 Ysb::new(options).unwrap().batches(0..300_000, 7_000).unwrap().collect();
             let output = run(&ysb_plan(seed).unwrap(), &RunOptions::default(), &batches);

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use penstock_memory::coordinator::Options;
+use penstock_memory::coordinator::CoordinatorOptions;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{Coordinator, MemoryKind};
 
@@ -99,7 +99,7 @@ impl Sweep {
         passed_bytes: usize,
         mut progress: impl FnMut(usize, usize),
     ) -> Self {
-        let options = Options { log_cap_bytes: LOG_CAP_BYTES, ..Options::default() };
+        let options = CoordinatorOptions { log_cap_bytes: LOG_CAP_BYTES, ..CoordinatorOptions::default() };
         let coordinator = Coordinator::new(options).expect("a thread can be started");
         let mut speeds = vec![Vec::with_capacity(rounds); sizes.len()];
         for round in 0..rounds {

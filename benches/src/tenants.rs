@@ -13,8 +13,8 @@ use penstock_engine::{
     Sink,
 };
 use penstock_memory::MemoryKind;
-use penstock_workloads::Rows;
-use penstock_workloads::ysb::{Options, Ysb};
+use penstock_workloads::Generator;
+use penstock_workloads::ysb::{Ysb, YsbOptions};
 
 use crate::query::ysb_plan;
 
@@ -99,7 +99,7 @@ impl Tenants {
     /// # Panics
     /// When the generator refuses its options, which are fixed.
     pub fn new(queries: usize, workers: usize, rows: u64, seed: u64) -> Self {
-        let options = Options { seed, rate: EVENT_RATE, ..Options::default() };
+        let options = YsbOptions { seed, rate: EVENT_RATE, ..YsbOptions::default() };
         let generator = Ysb::new(options).expect("the options are within bounds");
         let each = rows / queries as u64;
         let part = |number: u64| -> Arc<[RecordBatch]> {

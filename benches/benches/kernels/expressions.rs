@@ -5,7 +5,9 @@
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
-use penstock_expr::{BinaryOp, Expr, Expression, Function, Literal, Scope, UnaryOp, compile, read_type};
+use penstock_expr::{
+    BinaryOp, Expr, Expression, Literal, ScalarFunction, Scope, UnaryOp, compile, read_type,
+};
 use penstock_memory::view::make_view;
 use penstock_memory::{ColumnBuf, Physical, Run};
 use penstock_types::PlanError;
@@ -29,7 +31,7 @@ fn cast(expr: Expr, name: &str) -> Result<Expr, PlanError> {
     expr.cast(read_type(name)?)
 }
 
-fn call(function: Function, inputs: &[Expr]) -> Result<Expr, PlanError> {
+fn call(function: ScalarFunction, inputs: &[Expr]) -> Result<Expr, PlanError> {
     Expr::call(function, inputs.to_vec())
 }
 
@@ -61,22 +63,22 @@ fn cases() -> Result<Vec<(&'static str, Expr)>, PlanError> {
         ("a as string", cast(col("a"), "string")?),
         ("digits as int64", cast(col("digits"), "int64")?),
         ("when odd", Expr::when(vec![(odd, col("a"))], Some(col("b")))?),
-        ("fill_null", call(Function::Coalesce, &[col("n"), int(0)])?),
-        ("floor", call(Function::Floor, &[col("f")])?),
-        ("round", call(Function::Round, &[col("f")])?),
-        ("abs", call(Function::Abs, &[col("a")])?),
-        ("sqrt", call(Function::Sqrt, &[col("f")])?),
-        ("length", call(Function::Length, &[col("s")])?),
-        ("lower", call(Function::Lower, &[col("s")])?),
-        ("contains", call(Function::Contains, &[col("s"), text("ob")])?),
-        ("starts_with", call(Function::StartsWith, &[col("s"), text("Pen")])?),
-        ("starts_with a longer one", call(Function::StartsWith, &[col("s"), text("a turbine")])?),
-        ("ends_with", call(Function::EndsWith, &[col("s"), text("ve")])?),
+        ("fill_null", call(ScalarFunction::Coalesce, &[col("n"), int(0)])?),
+        ("floor", call(ScalarFunction::Floor, &[col("f")])?),
+        ("round", call(ScalarFunction::Round, &[col("f")])?),
+        ("abs", call(ScalarFunction::Abs, &[col("a")])?),
+        ("sqrt", call(ScalarFunction::Sqrt, &[col("f")])?),
+        ("length", call(ScalarFunction::Length, &[col("s")])?),
+        ("lower", call(ScalarFunction::Lower, &[col("s")])?),
+        ("contains", call(ScalarFunction::Contains, &[col("s"), text("ob")])?),
+        ("starts_with", call(ScalarFunction::StartsWith, &[col("s"), text("Pen")])?),
+        ("starts_with a longer one", call(ScalarFunction::StartsWith, &[col("s"), text("a turbine")])?),
+        ("ends_with", call(ScalarFunction::EndsWith, &[col("s"), text("ve")])?),
         ("s == Penstock", col("s").binary(BinaryOp::Equal, text("Penstock"))?),
-        ("year", call(Function::Year, &[col("t")])?),
-        ("hour", call(Function::Hour, &[col("t")])?),
-        ("hour in Berlin", call(Function::Hour, &[col("z")])?),
-        ("truncate 1h", call(Function::Truncate, &[col("t"), text("1h")])?),
+        ("year", call(ScalarFunction::Year, &[col("t")])?),
+        ("hour", call(ScalarFunction::Hour, &[col("t")])?),
+        ("hour in Berlin", call(ScalarFunction::Hour, &[col("z")])?),
+        ("truncate 1h", call(ScalarFunction::Truncate, &[col("t"), text("1h")])?),
     ])
 }
 

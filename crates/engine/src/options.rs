@@ -66,11 +66,11 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    pub(crate) fn coordinator(&self) -> coordinator::Options {
+    pub(crate) fn coordinator(&self) -> coordinator::CoordinatorOptions {
         let platform = self.platform.unwrap_or(Platform::native());
-        let usual = coordinator::Options::default();
+        let usual = coordinator::CoordinatorOptions::default();
         let budget_bytes = self.budget_bytes.unwrap_or(usual.budget_bytes);
-        coordinator::Options {
+        coordinator::CoordinatorOptions {
             budget_bytes,
             // One stream alone must leave room for the others.
             log_cap_bytes: self.stream_bytes.unwrap_or(usual.log_cap_bytes.min(budget_bytes / 4)),

@@ -39,7 +39,7 @@ const fn places() -> [[u32; OCTET]; 256] {
 }
 
 /// Row numbers that are being added to others.
-struct Numbers<'a> {
+struct RowNumbers<'a> {
     rows: &'a mut Vec<u32>,
     /// How many of `rows` are there. What stands behind them is room.
     count: usize,
@@ -49,7 +49,7 @@ struct Numbers<'a> {
     len: usize,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> RowNumbers<'a> {
     /// Adds numbers of rows below `len`.
     fn new(rows: &'a mut Vec<u32>, len: usize) -> Self {
         let count = rows.len();
@@ -99,7 +99,7 @@ impl<'a> Numbers<'a> {
 /// Appends the numbers of the rows for which `holds` is true.
 #[inline]
 pub(crate) fn select_where<T: Copy>(values: &[T], rows: &mut Vec<u32>, holds: impl Fn(T) -> bool) {
-    let mut numbers = Numbers::new(rows, values.len());
+    let mut numbers = RowNumbers::new(rows, values.len());
     let (blocks, rest) = values.as_chunks::<BLOCK>();
     for block in blocks {
         let mut answers = [0; BLOCK];
@@ -119,7 +119,7 @@ pub(crate) fn select_where<T: Copy>(values: &[T], rows: &mut Vec<u32>, holds: im
 
 /// Appends the numbers of the rows whose bytes, which are 0 or 1, are 1.
 pub(crate) fn select_ones(bytes: &[u8], rows: &mut Vec<u32>) {
-    let mut numbers = Numbers::new(rows, bytes.len());
+    let mut numbers = RowNumbers::new(rows, bytes.len());
     let (strides, rest) = bytes.as_chunks::<STRIDE>();
     strides.iter().for_each(|stride| numbers.push(stride));
     if !rest.is_empty() {

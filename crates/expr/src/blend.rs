@@ -6,7 +6,7 @@ use penstock_memory::{Column, ColumnBuf, Native, Physical, ValuesBuf};
 use crate::operand::{Operand, with_number};
 
 /// What rows take: the values of a column, one value, or null.
-pub(crate) enum Source<'a> {
+pub(crate) enum BlendInput<'a> {
     Rows(Column<'a>),
     Same(Column<'a>),
     Null,
@@ -43,7 +43,7 @@ fn fill<T: Copy + Default>(to: &mut Vec<T>, rows: usize, chosen: Option<&[u8]>, 
     }
 }
 
-/// A view for payloads that stand behind `base` others. One under a null may become anything (C2).
+/// A view for payloads that stand behind `base` others. One under a null may become anything (COLUMN-2).
 #[inline]
 fn moved(view: u128, base: u128) -> u128 {
     if view_len(view) <= INLINE_BYTES { view } else { view.wrapping_add(base << 64) }
@@ -71,13 +71,13 @@ impl Blend {
     }
 
     /// The rows whose byte in `chosen` is not 0 take theirs from `source`. The first call fills all rows.
-    pub(crate) fn put(&mut self, source: &Source<'_>, chosen: &[u8]) {
+    pub(crate) fn put(&mut self, source: &BlendInput<'_>, chosen: &[u8]) {
         let rows = self.valid.len();
         let chosen_or_all = (!std::mem::replace(&mut self.is_empty, false)).then_some(chosen);
         let (column, is_same) = match source {
-            Source::Rows(column) => (*column, false),
-            Source::Same(column) => (*column, true),
-            Source::Null => {
+            BlendInput::Rows(column) => (*column, false),
+            BlendInput::Same(column) => (*column, true),
+            BlendInput::Null => {
                 match chosen_or_all {
                     Some(chosen) => take(&mut self.valid, chosen, std::iter::repeat(0)),
                     None => self.make_null(rows),

@@ -44,7 +44,7 @@ pub(crate) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
 /// A part of a time that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants are the names of the parts")]
-pub(crate) enum Part {
+pub(crate) enum CalendarField {
     Year,
     Month,
     Day,
@@ -57,7 +57,7 @@ pub(crate) enum Part {
 }
 
 /// The parts of times of which so many make a day.
-pub(crate) fn parts(part: Part, per_day: i64, times: &[i64], out: &mut Vec<i64>) {
+pub(crate) fn parts(part: CalendarField, per_day: i64, times: &[i64], out: &mut Vec<i64>) {
     // A divisor that the compiler knows is a multiplication.
     match per_day {
         1 => parts_of::<1>(part, times, out),
@@ -68,23 +68,23 @@ pub(crate) fn parts(part: Part, per_day: i64, times: &[i64], out: &mut Vec<i64>)
     }
 }
 
-fn parts_of<const PER_DAY: i64>(part: Part, times: &[i64], out: &mut Vec<i64>) {
+fn parts_of<const PER_DAY: i64>(part: CalendarField, times: &[i64], out: &mut Vec<i64>) {
     let per_second = const { if PER_DAY >= 86_400 { PER_DAY / 86_400 } else { 1 } };
     let per_milli = const { if PER_DAY >= 86_400_000 { PER_DAY / 86_400_000 } else { 1 } };
     let day = |time: &i64| time.div_euclid(PER_DAY);
     let rest = |time: &i64| time.rem_euclid(PER_DAY);
     match part {
-        Part::Year => out.extend(times.iter().map(|time| civil(day(time)).year)),
-        Part::Month => out.extend(times.iter().map(|time| civil(day(time)).month)),
-        Part::Day => out.extend(times.iter().map(|time| civil(day(time)).day)),
-        Part::Hour => out.extend(times.iter().map(|time| rest(time) / (3_600 * per_second))),
-        Part::Minute => out.extend(times.iter().map(|time| rest(time) / (60 * per_second) % 60)),
-        Part::Second => out.extend(times.iter().map(|time| rest(time) / per_second % 60)),
-        Part::Millisecond if PER_DAY < 86_400_000 => out.resize(times.len(), 0),
-        Part::Millisecond => out.extend(times.iter().map(|time| rest(time) / per_milli % 1_000)),
+        CalendarField::Year => out.extend(times.iter().map(|time| civil(day(time)).year)),
+        CalendarField::Month => out.extend(times.iter().map(|time| civil(day(time)).month)),
+        CalendarField::Day => out.extend(times.iter().map(|time| civil(day(time)).day)),
+        CalendarField::Hour => out.extend(times.iter().map(|time| rest(time) / (3_600 * per_second))),
+        CalendarField::Minute => out.extend(times.iter().map(|time| rest(time) / (60 * per_second) % 60)),
+        CalendarField::Second => out.extend(times.iter().map(|time| rest(time) / per_second % 60)),
+        CalendarField::Millisecond if PER_DAY < 86_400_000 => out.resize(times.len(), 0),
+        CalendarField::Millisecond => out.extend(times.iter().map(|time| rest(time) / per_milli % 1_000)),
         // The epoch is a Thursday, the fourth day of its week.
-        Part::Weekday => out.extend(times.iter().map(|time| (day(time).rem_euclid(7) + 3) % 7 + 1)),
-        Part::OrdinalDay => out.extend(times.iter().map(|time| ordinal(day(time)))),
+        CalendarField::Weekday => out.extend(times.iter().map(|time| (day(time).rem_euclid(7) + 3) % 7 + 1)),
+        CalendarField::OrdinalDay => out.extend(times.iter().map(|time| ordinal(day(time)))),
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         assert!(days(2024, 2, 29).is_some() && days(2000, 2, 29).is_some());
     }
 
-    fn part(part: Part, per_day: i64, time: i64) -> i64 {
+    fn part(part: CalendarField, per_day: i64, time: i64) -> i64 {
         let mut out = Vec::new();
         parts(part, per_day, &[time], &mut out);
         out[0]
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn weeks_begin_on_monday() {
-        assert_eq!(part(Part::Weekday, 1, 0), 4);
-        assert_eq!(part(Part::Weekday, 1, -1), 3);
-        assert_eq!(part(Part::Weekday, 1, 3), 7);
-        assert_eq!(part(Part::Weekday, 1, 4), 1);
+        assert_eq!(part(CalendarField::Weekday, 1, 0), 4);
+        assert_eq!(part(CalendarField::Weekday, 1, -1), 3);
+        assert_eq!(part(CalendarField::Weekday, 1, 3), 7);
+        assert_eq!(part(CalendarField::Weekday, 1, 4), 1);
     }
 
     proptest! {
@@ -157,7 +157,7 @@ mod tests {
         fn parts_add_up(time: i64, unit in 1_usize..5) {
             let per_day = [1, 86_400, 86_400_000, 86_400_000_000, 86_400_000_000_000][unit];
             let [year, month, day, hour, minute, second, milli] =
-                [Part::Year, Part::Month, Part::Day, Part::Hour, Part::Minute, Part::Second, Part::Millisecond]
+                [CalendarField::Year, CalendarField::Month, CalendarField::Day, CalendarField::Hour, CalendarField::Minute, CalendarField::Second, CalendarField::Millisecond]
                     .map(|asked| part(asked, per_day, time));
             let seconds = i128::from(days(year, month, day).unwrap()) * 86_400 + i128::from(hour * 3_600 + minute * 60 + second);
             let nanos = i128::from(time) * i128::from(86_400_000_000_000 / per_day);

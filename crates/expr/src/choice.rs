@@ -5,16 +5,16 @@ use penstock_types::ComputeError;
 
 use crate::blend::Blend;
 use crate::evaluate::Evaluator;
-use crate::node::Node;
+use crate::node::CompiledNode;
 use crate::value::{Value, column_of};
 
 impl<'a> Evaluator<'a, '_> {
-    /// The value beside the first condition that holds. What is not chosen cannot fail (F1).
+    /// The value beside the first condition that holds. What is not chosen cannot fail (FAILURE-1).
     pub(crate) fn when(
         &mut self,
         on: Physical,
-        branches: &'a [(Node, Node)],
-        otherwise: &'a Node,
+        branches: &'a [(CompiledNode, CompiledNode)],
+        otherwise: &'a CompiledNode,
     ) -> Result<Value<'a>, ComputeError> {
         let rows = self.rows();
         let around = self.failures.take_chosen();
@@ -40,7 +40,12 @@ impl<'a> Evaluator<'a, '_> {
     }
 
     /// Evaluates `node` for the chosen rows, and puts their values into the column.
-    fn blend(&mut self, blend: &mut Blend, node: &'a Node, chosen: Vec<u8>) -> Result<(), ComputeError> {
+    fn blend(
+        &mut self,
+        blend: &mut Blend,
+        node: &'a CompiledNode,
+        chosen: Vec<u8>,
+    ) -> Result<(), ComputeError> {
         if !chosen.contains(&1) {
             return Ok(());
         }
@@ -52,9 +57,13 @@ impl<'a> Evaluator<'a, '_> {
         Ok(())
     }
 
-    /// The first value that is not null. What stands behind it cannot fail (F1).
-    pub(crate) fn coalesce(&mut self, on: Physical, inputs: &'a [Node]) -> Result<Value<'a>, ComputeError> {
-        let (first, rest) = inputs.split_first().expect("E1: coalesce has at least one operand");
+    /// The first value that is not null. What stands behind it cannot fail (FAILURE-1).
+    pub(crate) fn coalesce(
+        &mut self,
+        on: Physical,
+        inputs: &'a [CompiledNode],
+    ) -> Result<Value<'a>, ComputeError> {
+        let (first, rest) = inputs.split_first().expect("EXPR-1: coalesce has at least one operand");
         let value = self.eval(first)?;
         let mut missing: Vec<u8> = match (&value, value.valid()) {
             (Value::Null, _) => vec![1; self.rows()],

@@ -119,7 +119,7 @@ pub(crate) fn compare_views(
                 return;
             }
             out.extend((0..rows).map(|row| {
-                // A view under a null points nowhere (C2), so it is not followed.
+                // A view under a null points nowhere (COLUMN-2), so it is not followed.
                 let valid = valid.is_none_or(|mask| mask[row] != 0);
                 u8::from(
                     valid
@@ -217,7 +217,7 @@ mod tests {
             constant in prop_oneof!["[ab]{0,14}", Just("b".repeat(13))],
         ) {
             let mut column = penstock_memory::ColumnBuf::new(penstock_memory::Physical::View);
-            let mut into = crate::text::Texts::new(&mut column);
+            let mut into = crate::text::TextWriter::new(&mut column);
             into.push(constant.as_bytes());
             texts.iter().for_each(|(text, same)| { into.push(if *same { &constant } else { text }.as_bytes()); });
             into.finish();

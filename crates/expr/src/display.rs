@@ -5,7 +5,7 @@ use std::fmt;
 use penstock_types::TypeName;
 
 use crate::expr::{Expr, Kind, UnaryOp};
-use crate::function::Function;
+use crate::function::ScalarFunction;
 use crate::literal::Literal;
 
 /// As an operand of an operator.
@@ -89,7 +89,7 @@ impl fmt::Display for Expr {
                 }
                 Ok(())
             }
-            Kind::Call(function @ Function::Coalesce, inputs) => {
+            Kind::Call(function @ ScalarFunction::Coalesce, inputs) => {
                 f.write_str(function.name())?;
                 write_arguments(inputs, f)
             }
@@ -133,10 +133,10 @@ mod tests {
                 "when(col(\"a\") > 1).then(2).when(col(\"a\")).then(None).otherwise(3)",
             ),
             (Expr::when(branches[..1].to_vec(), None).unwrap(), "when(col(\"a\") > 1).then(2)"),
-            (call(Function::Contains, &[&a, &text]), "col(\"a\").str.contains(\"x\")"),
-            (call(Function::Lower, &[&a]), "col(\"a\").str.lower()"),
-            (call(Function::Coalesce, &[&sum, &int(0)]), "coalesce(col(\"a\") + 1, 0)"),
-            (call(Function::Abs, &[&a.clone().unary(UnaryOp::Negate).unwrap()]), "(-col(\"a\")).abs()"),
+            (call(ScalarFunction::Contains, &[&a, &text]), "col(\"a\").str.contains(\"x\")"),
+            (call(ScalarFunction::Lower, &[&a]), "col(\"a\").str.lower()"),
+            (call(ScalarFunction::Coalesce, &[&sum, &int(0)]), "coalesce(col(\"a\") + 1, 0)"),
+            (call(ScalarFunction::Abs, &[&a.clone().unary(UnaryOp::Negate).unwrap()]), "(-col(\"a\")).abs()"),
         ] {
             assert_eq!(expr.to_string(), printed);
         }

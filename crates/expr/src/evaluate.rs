@@ -12,7 +12,7 @@ use crate::failure::{Failures, Rejected};
 use crate::logic::logic;
 use crate::map::Map;
 use crate::matching::matches;
-use crate::node::{Given, Label, Node};
+use crate::node::{CompiledNode, Label, MapLabel};
 use crate::operand::with_number;
 use crate::scaled::{self, Scale, UNSCALED};
 use crate::value::{Value, column_of, joined_mask, one_row};
@@ -50,18 +50,18 @@ impl<'a> Evaluator<'a, '_> {
         }
     }
 
-    pub(crate) fn eval(&mut self, node: &'a Node) -> Result<Value<'a>, ComputeError> {
+    pub(crate) fn eval(&mut self, node: &'a CompiledNode) -> Result<Value<'a>, ComputeError> {
         match node {
-            Node::Slot(slot) => Ok(Value::Borrowed(self.run.column(*slot))),
-            Node::Constant(column) => Ok(Value::Same(column)),
-            Node::Null => Ok(Value::Null),
-            Node::Arithmetic { op, on, left, right, scale, label } => {
+            CompiledNode::Slot(slot) => Ok(Value::Borrowed(self.run.column(*slot))),
+            CompiledNode::Constant(column) => Ok(Value::Same(column)),
+            CompiledNode::Null => Ok(Value::Null),
+            CompiledNode::Arithmetic { op, on, left, right, scale, label } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(*on, left, right, |evaluator, left, right, out| {
                     with_number!(*on, T => evaluator.compute::<T>((*op, *scale), left, right, out, label))
                 })
             }
-            Node::Compare { op, on, left, right, scale } => {
+            CompiledNode::Compare { op, on, left, right, scale } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(Physical::U8, left, right, |evaluator, left, right, out| {
                     let rows = evaluator.rows();
@@ -77,7 +77,7 @@ impl<'a> Evaluator<'a, '_> {
                     Ok(())
                 })
             }
-            Node::Logic { op, left, right } => {
+            CompiledNode::Logic { op, left, right } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 let (left, right) = (self.spread(left), self.spread(right));
                 let mut out = self.take(Physical::U8);
@@ -86,7 +86,7 @@ impl<'a> Evaluator<'a, '_> {
                 self.give(right);
                 Ok(Value::Owned(out))
             }
-            Node::Not(input) => {
+            CompiledNode::Not(input) => {
                 let input = self.eval(input)?;
                 let input = self.spread(input);
                 let mut out = self.take(Physical::U8);
@@ -98,7 +98,7 @@ impl<'a> Evaluator<'a, '_> {
                 self.give(input);
                 Ok(Value::Owned(out))
             }
-            Node::IsNull { input, wanted } => {
+            CompiledNode::IsNull { input, wanted } => {
                 let input = self.eval(input)?;
                 let (rows, wanted) = (self.rows(), *wanted);
                 let mut out = self.take(Physical::U8);
@@ -111,11 +111,11 @@ impl<'a> Evaluator<'a, '_> {
                 self.give(input);
                 Ok(Value::Owned(out))
             }
-            Node::Map { map, input, given } => {
+            CompiledNode::Map { map, input, given } => {
                 let input = self.eval(input)?;
                 self.map(map, input, given.as_ref())
             }
-            Node::Match { op, left, right } => {
+            CompiledNode::Match { op, left, right } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(Physical::U8, left, right, |evaluator, left, right, out| {
                     let rows = evaluator.rows();
@@ -127,8 +127,8 @@ impl<'a> Evaluator<'a, '_> {
                     Ok(())
                 })
             }
-            Node::When { on, branches, otherwise } => self.when(*on, branches, otherwise),
-            Node::Coalesce { on, inputs } => self.coalesce(*on, inputs),
+            CompiledNode::When { on, branches, otherwise } => self.when(*on, branches, otherwise),
+            CompiledNode::Coalesce { on, inputs } => self.coalesce(*on, inputs),
         }
     }
 
@@ -152,7 +152,12 @@ impl<'a> Evaluator<'a, '_> {
     }
 
     /// Maps each value; nulls stay null.
-    fn map(&mut self, map: &Map, input: Value<'a>, given: Option<&Given>) -> Result<Value<'a>, ComputeError> {
+    fn map(
+        &mut self,
+        map: &Map,
+        input: Value<'a>,
+        given: Option<&MapLabel>,
+    ) -> Result<Value<'a>, ComputeError> {
         if matches!(input, Value::Null) {
             return Ok(Value::Null);
         }
@@ -313,7 +318,7 @@ impl Expression {
     /// that it does not; whoever rejects rows drops them before anybody reads them.
     pub fn evaluate_lenient(&self, run: &mut Run, rejected: &mut Vec<Rejected>) -> ColumnBuf {
         let failures = Failures::lenient(rejected, run.len());
-        let mut column = self.evaluate_with(run, failures).expect("F1: rejected rows fail nothing");
+        let mut column = self.evaluate_with(run, failures).expect("FAILURE-1: rejected rows fail nothing");
         if !rejected.is_empty() {
             rejected.sort_unstable_by_key(|rejected| rejected.row);
             let mut good = vec![true; run.len()];

@@ -1,6 +1,6 @@
 //! Expressions as users write them.
 //!
-//! E1. No tree is deeper than [`MAX_DEPTH`] or has more than [`MAX_NODES`] nodes, counted as often as
+//! EXPR-1. No tree is deeper than [`MAX_DEPTH`] or has more than [`MAX_NODES`] nodes, counted as often as
 //!     they occur: the constructors refuse it, so that everything else may walk a tree by recursion.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use penstock_types::PlanError;
 
-use crate::function::Function;
+use crate::function::ScalarFunction;
 use crate::literal::Literal;
 
 /// Deepest nesting of an expression.
@@ -123,7 +123,7 @@ pub enum Kind {
     /// The value beside the first condition that holds; otherwise the last, or null.
     When(Vec<(Expr, Expr)>, Option<Expr>),
     /// A function of as many expressions as it takes.
-    Call(Function, Vec<Expr>),
+    Call(ScalarFunction, Vec<Expr>),
 }
 
 /// An immutable expression; clones share the tree.
@@ -193,7 +193,7 @@ impl Expr {
     }
 
     /// `function` of these expressions.
-    pub fn call(function: Function, inputs: Vec<Self>) -> Result<Self, PlanError> {
+    pub fn call(function: ScalarFunction, inputs: Vec<Self>) -> Result<Self, PlanError> {
         let arity = function.arity();
         if !arity.contains(&inputs.len()) {
             return Err(PlanError::Invalid(format!(

@@ -4,7 +4,7 @@
 //! at one by one. In strict evaluation the first of them is the error of the run. In lenient evaluation each of them
 //! is rejected, and counts no more.
 //!
-//! F1. A row counts unless it is null, is not chosen by the `when` around, or was rejected before.
+//! FAILURE-1. A row counts unless it is null, is not chosen by the `when` around, or was rejected before.
 
 use std::borrow::Cow;
 
@@ -47,7 +47,7 @@ impl<'a> Failures<'a> {
         Self { chosen: None, lenient: Some(Rejections { rejected, good }) }
     }
 
-    /// The rows that count (F1) among those that are valid; all of them without a mask.
+    /// The rows that count (FAILURE-1) among those that are valid; all of them without a mask.
     pub(crate) fn wanted<'v>(&'v self, valid: Option<&'v [u8]>) -> Option<Cow<'v, [u8]>> {
         let good = self.lenient.as_ref().map(|lenient| lenient.good.as_slice());
         let mut masks = [valid, self.chosen.as_deref(), good].into_iter().flatten();

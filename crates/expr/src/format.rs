@@ -12,7 +12,7 @@ use penstock_memory::{Column, ColumnBuf, Values};
 
 use crate::calendar::{Civil, civil};
 use crate::conversion::any_wanted;
-use crate::text::Texts;
+use crate::text::TextWriter;
 use crate::typing::{per_day, unit_of, units_in};
 use crate::zone::Zone;
 
@@ -147,7 +147,7 @@ pub(crate) fn format(
     wanted: Option<&[u8]>,
     out: &mut ColumnBuf,
 ) -> bool {
-    let mut into = Texts::new(out);
+    let mut into = TextWriter::new(out);
     texts(from, zone, column, wanted, |text| {
         into.push(text.as_bytes());
     });

@@ -7,7 +7,7 @@ use penstock_types::{PlanError, closest};
 /// A function of one or more expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the variants are the names of the functions")]
-pub enum Function {
+pub enum ScalarFunction {
     Abs,
     Floor,
     Ceil,
@@ -34,34 +34,34 @@ pub enum Function {
     Truncate,
 }
 
-const FUNCTIONS: [(Function, &str); 24] = [
-    (Function::Abs, "abs"),
-    (Function::Floor, "floor"),
-    (Function::Ceil, "ceil"),
-    (Function::Round, "round"),
-    (Function::Sqrt, "sqrt"),
-    (Function::Coalesce, "coalesce"),
-    (Function::Length, "str.length"),
-    (Function::ByteLength, "str.byte_length"),
-    (Function::Lower, "str.lower"),
-    (Function::Upper, "str.upper"),
-    (Function::Contains, "str.contains"),
-    (Function::StartsWith, "str.starts_with"),
-    (Function::EndsWith, "str.ends_with"),
-    (Function::Year, "dt.year"),
-    (Function::Month, "dt.month"),
-    (Function::Day, "dt.day"),
-    (Function::Hour, "dt.hour"),
-    (Function::Minute, "dt.minute"),
-    (Function::Second, "dt.second"),
-    (Function::Millisecond, "dt.millisecond"),
-    (Function::Weekday, "dt.weekday"),
-    (Function::OrdinalDay, "dt.ordinal_day"),
-    (Function::Date, "dt.date"),
-    (Function::Truncate, "dt.truncate"),
+const FUNCTIONS: [(ScalarFunction, &str); 24] = [
+    (ScalarFunction::Abs, "abs"),
+    (ScalarFunction::Floor, "floor"),
+    (ScalarFunction::Ceil, "ceil"),
+    (ScalarFunction::Round, "round"),
+    (ScalarFunction::Sqrt, "sqrt"),
+    (ScalarFunction::Coalesce, "coalesce"),
+    (ScalarFunction::Length, "str.length"),
+    (ScalarFunction::ByteLength, "str.byte_length"),
+    (ScalarFunction::Lower, "str.lower"),
+    (ScalarFunction::Upper, "str.upper"),
+    (ScalarFunction::Contains, "str.contains"),
+    (ScalarFunction::StartsWith, "str.starts_with"),
+    (ScalarFunction::EndsWith, "str.ends_with"),
+    (ScalarFunction::Year, "dt.year"),
+    (ScalarFunction::Month, "dt.month"),
+    (ScalarFunction::Day, "dt.day"),
+    (ScalarFunction::Hour, "dt.hour"),
+    (ScalarFunction::Minute, "dt.minute"),
+    (ScalarFunction::Second, "dt.second"),
+    (ScalarFunction::Millisecond, "dt.millisecond"),
+    (ScalarFunction::Weekday, "dt.weekday"),
+    (ScalarFunction::OrdinalDay, "dt.ordinal_day"),
+    (ScalarFunction::Date, "dt.date"),
+    (ScalarFunction::Truncate, "dt.truncate"),
 ];
 
-impl Function {
+impl ScalarFunction {
     /// The name, with the namespace it is written in.
     pub fn name(self) -> &'static str {
         FUNCTIONS
@@ -101,10 +101,10 @@ mod tests {
     #[test]
     fn names_read_back_and_misspelt_ones_are_answered() {
         for (function, name) in FUNCTIONS {
-            assert_eq!(Function::from_name(name), Ok(function));
+            assert_eq!(ScalarFunction::from_name(name), Ok(function));
             assert_eq!(function.name(), name);
         }
-        let error = Function::from_name("str.lenght").unwrap_err().to_string();
+        let error = ScalarFunction::from_name("str.lenght").unwrap_err().to_string();
         assert_eq!(error, "unknown function \"str.lenght\" (did you mean \"str.length\"?)");
     }
 }

@@ -49,5 +49,5 @@ pub use cast_type::read_type;
 pub use compile::{Expression, Scope, compile};
 pub use expr::{BinaryOp, Expr, MAX_DEPTH, MAX_NODES, UnaryOp};
 pub use failure::Rejected;
-pub use function::Function;
+pub use function::ScalarFunction;
 pub use literal::Literal;

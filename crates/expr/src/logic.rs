@@ -57,7 +57,7 @@ mod tests {
 
     fn column(values: &[Option<bool>]) -> ColumnBuf {
         let mut column = ColumnBuf::new(Physical::U8);
-        // What stands under a null must not matter (C2).
+        // What stands under a null must not matter (COLUMN-2).
         column.refill::<u8>().extend(values.iter().map(|value| u8::from(value.unwrap_or(true))));
         column.refill_mask().extend(values.iter().map(|value| u8::from(value.is_some())));
         column

@@ -1,16 +1,16 @@
 //! Functions of one value, over whole columns.
 //!
-//! X1. A map that fails says so only for rows that count: those whose byte in `wanted` is not 0, all of them without
+//! MAP-1. A map that fails says so only for rows that count: those whose byte in `wanted` is not 0, all of them without
 //!     a mask. What it writes for the others is unspecified, but initialised, and a view that may be followed.
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Physical};
 use penstock_types::{ComputeError, TypeName};
 
-use crate::calendar::{Part, parts};
+use crate::calendar::{CalendarField, parts};
 use crate::conversion::{self, Rounding, any_wanted, decimal_to_f64, float_to_decimal, widen};
 use crate::format::{format, shown};
-use crate::node::Given;
+use crate::node::MapLabel;
 use crate::parse::parse;
 use crate::rounding::{abs, round_float};
 use crate::strings::{any_not_text, change_case, lengths};
@@ -57,12 +57,12 @@ pub(crate) enum Map {
     /// What the clocks of a zone show, in seconds.
     Local(Zone),
     Part {
-        part: Part,
+        part: CalendarField,
         per_day: i64,
     },
     /// A part of a time of day. Foreign data may hold numbers that are none.
     PartOfDay {
-        part: Part,
+        part: CalendarField,
         per_day: i64,
     },
     Format {
@@ -97,7 +97,7 @@ impl Map {
         }
     }
 
-    /// Computes all rows into `out`. Whether one that counts has no result (X1).
+    /// Computes all rows into `out`. Whether one that counts has no result (MAP-1).
     pub(crate) fn apply(&self, column: Column<'_>, wanted: Option<&[u8]>, out: &mut ColumnBuf) -> bool {
         match self {
             Self::Widen(to) => widen(column.values, *to, out),
@@ -157,7 +157,7 @@ impl Map {
     }
 
     /// Why the one value of `column` has no result.
-    pub(crate) fn error(&self, given: &Given, column: Column<'_>) -> ComputeError {
+    pub(crate) fn error(&self, given: &MapLabel, column: Column<'_>) -> ComputeError {
         let (expression, type_name) = (given.label.text.clone(), given.label.type_name.clone());
         let values = shown(&given.from, column);
         let not_a_number = match column.values {

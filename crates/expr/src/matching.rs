@@ -45,15 +45,15 @@ fn as_number(pattern: &[u8]) -> u128 {
     pattern.iter().take(INLINE_BYTES).rev().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
-/// Views of texts, what they point into, and where texts are there at all. Others are not followed (C2).
+/// Views of texts, what they point into, and where texts are there at all. Others are not followed (COLUMN-2).
 #[derive(Clone, Copy)]
-struct Texts<'a> {
+struct TextViews<'a> {
     views: &'a [u128],
     payloads: Payloads<'a>,
     valid: Option<&'a [u8]>,
 }
 
-impl Texts<'_> {
+impl TextViews<'_> {
     fn is_valid(&self, row: usize) -> bool {
         self.valid.is_none_or(|mask| mask[row] != 0)
     }
@@ -128,7 +128,7 @@ pub(crate) fn matches(
     out: &mut Vec<u8>,
 ) {
     if let (Operand::Rows(views), Operand::Same(pattern)) = (texts, patterns) {
-        let texts = Texts { views, payloads, valid };
+        let texts = TextViews { views, payloads, valid };
         with_bytes(pattern, pattern_payloads, |pattern| match op {
             Match::Contains => texts.contain(pattern, out),
             Match::StartsWith => texts.start_with(pattern, out),
@@ -137,7 +137,7 @@ pub(crate) fn matches(
         return;
     }
     out.extend((0..rows).map(|row| {
-        // A view under a null points nowhere (C2), so it is not followed.
+        // A view under a null points nowhere (COLUMN-2), so it is not followed.
         let is_valid = valid.is_none_or(|mask| mask[row] != 0);
         u8::from(
             is_valid
@@ -157,7 +157,7 @@ mod tests {
 
     fn column(texts: &[String]) -> ColumnBuf {
         let mut column = ColumnBuf::new(Physical::View);
-        let mut into = crate::text::Texts::new(&mut column);
+        let mut into = crate::text::TextViews::new(&mut column);
         for text in texts {
             into.push(text.as_bytes());
         }
@@ -196,7 +196,7 @@ mod tests {
             let valid: Vec<u8> = rows.iter().map(|(_, valid)| u8::from(*valid)).collect();
             let column = column(&texts);
             let (views, payloads) = column.as_column().views();
-            // What stands under a null is no view at all (C2).
+            // What stands under a null is no view at all (COLUMN-2).
             let broken: Vec<u128> = views
                 .iter()
                 .zip(&valid)
@@ -220,7 +220,7 @@ mod tests {
                             if mask.is_none_or(|mask| mask[row] == 1) {
                                 prop_assert_eq!(given, u8::from(holds(text, &pattern)), "{:?} {:?} {:?}", op, text, pattern);
                             }
-                            prop_assert!(given <= 1, "C3");
+                            prop_assert!(given <= 1, "COLUMN-3");
                         }
                     }
                 }

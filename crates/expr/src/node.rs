@@ -19,14 +19,14 @@ pub(crate) struct Label {
 
 /// What an error of a map names: its label, and the type of the value that it was given.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct MapLabel {
     pub(crate) label: Arc<Label>,
     pub(crate) from: DataType,
 }
 
 /// One step of a compiled expression.
 #[derive(Debug)]
-pub(crate) enum Node {
+pub(crate) enum CompiledNode {
     Slot(SlotId),
     /// A column of one row that stands for all rows.
     Constant(ColumnBuf),
@@ -34,53 +34,53 @@ pub(crate) enum Node {
     Arithmetic {
         op: BinaryOp,
         on: Physical,
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<CompiledNode>,
+        right: Box<CompiledNode>,
         scale: Scale,
         label: Arc<Label>,
     },
     Compare {
         op: BinaryOp,
         on: Physical,
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<CompiledNode>,
+        right: Box<CompiledNode>,
         scale: Scale,
     },
     Logic {
         op: BinaryOp,
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<CompiledNode>,
+        right: Box<CompiledNode>,
     },
-    Not(Box<Node>),
+    Not(Box<CompiledNode>),
     IsNull {
-        input: Box<Node>,
+        input: Box<CompiledNode>,
         wanted: u8,
     },
     /// A function of each value, null where the value is. Only maps that may fail say what was given.
     Map {
         map: Map,
-        input: Box<Node>,
-        given: Option<Given>,
+        input: Box<CompiledNode>,
+        given: Option<MapLabel>,
     },
     /// Whether texts hold others.
     Match {
         op: Match,
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<CompiledNode>,
+        right: Box<CompiledNode>,
     },
     When {
         on: Physical,
-        branches: Vec<(Node, Node)>,
-        otherwise: Box<Node>,
+        branches: Vec<(CompiledNode, CompiledNode)>,
+        otherwise: Box<CompiledNode>,
     },
     /// The first value that is not null.
     Coalesce {
         on: Physical,
-        inputs: Vec<Node>,
+        inputs: Vec<CompiledNode>,
     },
 }
 
-impl Node {
+impl CompiledNode {
     /// A map that cannot fail.
     pub(crate) fn map(map: Map, input: Self) -> Self {
         Self::Map { map, input: Box::new(input), given: None }
@@ -88,7 +88,7 @@ impl Node {
 
     /// A map that may fail, over values of type `from`.
     pub(crate) fn checked(map: Map, input: Self, label: &Arc<Label>, from: &DataType) -> Self {
-        let given = Some(Given { label: Arc::clone(label), from: from.clone() });
+        let given = Some(MapLabel { label: Arc::clone(label), from: from.clone() });
         Self::Map { map, input: Box::new(input), given }
     }
 

@@ -1,7 +1,7 @@
 //! The serialised form of an expression: a flat list in postfix order.
 //!
 //! A list does not nest, so neither the depth limit of a JSON reader nor the stack of whoever reads
-//! hostile text sets a bound; the bound is E1, checked while the tree is put together again.
+//! hostile text sets a bound; the bound is EXPR-1, checked while the tree is put together again.
 
 use penstock_types::TypeName;
 use serde::de::Error as _;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cast_type::read_type;
 use crate::expr::{BinaryOp, Expr, Kind, UnaryOp};
-use crate::function::Function;
+use crate::function::ScalarFunction;
 use crate::literal::Literal;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Token {
+enum PostfixToken {
     Column(String),
     Literal(Literal),
     Binary(String),
@@ -32,26 +32,26 @@ enum Token {
     },
 }
 
-fn write(expr: &Expr, tokens: &mut Vec<Token>) {
+fn write(expr: &Expr, tokens: &mut Vec<PostfixToken>) {
     match expr.kind() {
-        Kind::Column(name) => tokens.push(Token::Column(name.clone())),
-        Kind::Literal(value) => tokens.push(Token::Literal(value.clone())),
+        Kind::Column(name) => tokens.push(PostfixToken::Column(name.clone())),
+        Kind::Literal(value) => tokens.push(PostfixToken::Literal(value.clone())),
         Kind::Binary(op, left, right) => {
             write(left, tokens);
             write(right, tokens);
-            tokens.push(Token::Binary(op.symbol().to_owned()));
+            tokens.push(PostfixToken::Binary(op.symbol().to_owned()));
         }
         Kind::Unary(op, input) => {
             write(input, tokens);
-            tokens.push(Token::Unary(op.symbol().to_owned()));
+            tokens.push(PostfixToken::Unary(op.symbol().to_owned()));
         }
         Kind::Alias(input, name) => {
             write(input, tokens);
-            tokens.push(Token::Alias(name.clone()));
+            tokens.push(PostfixToken::Alias(name.clone()));
         }
         Kind::Cast(input, data_type) => {
             write(input, tokens);
-            tokens.push(Token::Cast(TypeName(data_type).to_string()));
+            tokens.push(PostfixToken::Cast(TypeName(data_type).to_string()));
         }
         Kind::When(branches, otherwise) => {
             for (condition, value) in branches {
@@ -61,18 +61,18 @@ fn write(expr: &Expr, tokens: &mut Vec<Token>) {
             if let Some(otherwise) = otherwise {
                 write(otherwise, tokens);
             }
-            tokens.push(Token::When { branches: branches.len(), otherwise: otherwise.is_some() });
+            tokens.push(PostfixToken::When { branches: branches.len(), otherwise: otherwise.is_some() });
         }
         Kind::Call(function, inputs) => {
             for input in inputs {
                 write(input, tokens);
             }
-            tokens.push(Token::Function { name: function.name().to_owned(), inputs: inputs.len() });
+            tokens.push(PostfixToken::Function { name: function.name().to_owned(), inputs: inputs.len() });
         }
     }
 }
 
-fn read(tokens: Vec<Token>) -> Result<Expr, String> {
+fn read(tokens: Vec<PostfixToken>) -> Result<Expr, String> {
     let mut stack: Vec<Expr> = Vec::new();
     for token in tokens {
         let mut take = |count: usize| {
@@ -81,29 +81,29 @@ fn read(tokens: Vec<Token>) -> Result<Expr, String> {
         };
         let one = |mut taken: std::vec::IntoIter<Expr>| taken.next().expect("as many as were asked for");
         let expr = match token {
-            Token::Column(name) => Ok(Expr::column(name)),
-            Token::Literal(value) => Ok(Expr::literal(value)),
-            Token::Binary(symbol) => {
+            PostfixToken::Column(name) => Ok(Expr::column(name)),
+            PostfixToken::Literal(value) => Ok(Expr::literal(value)),
+            PostfixToken::Binary(symbol) => {
                 let op = BinaryOp::from_symbol(&symbol).ok_or(format!("unknown operator {symbol:?}"))?;
                 let right = one(take(1)?);
                 one(take(1)?).binary(op, right)
             }
-            Token::Unary(symbol) => {
+            PostfixToken::Unary(symbol) => {
                 let op = UnaryOp::from_symbol(&symbol).ok_or(format!("unknown operator {symbol:?}"))?;
                 one(take(1)?).unary(op)
             }
-            Token::Alias(name) => one(take(1)?).alias(name),
-            Token::Cast(name) => match read_type(&name) {
+            PostfixToken::Alias(name) => one(take(1)?).alias(name),
+            PostfixToken::Cast(name) => match read_type(&name) {
                 Ok(data_type) => one(take(1)?).cast(data_type),
                 Err(error) => Err(error),
             },
-            Token::When { branches, otherwise } => {
+            PostfixToken::When { branches, otherwise } => {
                 let otherwise = if otherwise { take(1)?.next() } else { None };
                 let parts = take(branches.saturating_mul(2))?.collect::<Vec<_>>();
                 let pairs = parts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
                 Expr::when(pairs.collect(), otherwise)
             }
-            Token::Function { name, inputs } => match Function::from_name(&name) {
+            PostfixToken::Function { name, inputs } => match ScalarFunction::from_name(&name) {
                 Ok(function) => Expr::call(function, take(inputs)?.collect()),
                 Err(error) => Err(error),
             },

@@ -11,7 +11,7 @@ use crate::comparison::Ordered;
 use crate::compile::Expression;
 use crate::expr::BinaryOp;
 use crate::failure::Rejected;
-use crate::node::Node;
+use crate::node::CompiledNode;
 use crate::operand::with_number;
 use crate::scaled::UNSCALED;
 
@@ -43,8 +43,10 @@ impl Expression {
         &'a self,
         run: &'a Run,
     ) -> Option<(BinaryOp, Physical, Column<'a>, &'a ColumnBuf)> {
-        let Node::Compare { op, on, left, right, scale: UNSCALED } = &self.root else { return None };
-        let (Node::Slot(slot), Node::Constant(constant)) = (&**left, &**right) else { return None };
+        let CompiledNode::Compare { op, on, left, right, scale: UNSCALED } = &self.root else { return None };
+        let (CompiledNode::Slot(slot), CompiledNode::Constant(constant)) = (&**left, &**right) else {
+            return None;
+        };
         let column = run.column(*slot);
         (*on != Physical::View && column.valid.is_none()).then_some((*op, *on, column, constant))
     }
@@ -107,7 +109,7 @@ mod tests {
             masked in any::<bool>(),
         ) {
             let mut column = ColumnBuf::new(Physical::U8);
-            // What stands under a null must not matter (C2).
+            // What stands under a null must not matter (COLUMN-2).
             column.refill::<u8>().extend(values.iter().map(|value| u8::from(value.unwrap_or(true))));
             if masked {
                 column.refill_mask().extend(values.iter().map(|value| u8::from(value.is_some())));

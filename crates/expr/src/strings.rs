@@ -7,7 +7,7 @@ use penstock_memory::view::{INLINE_BYTES, view_len, with_bytes};
 use penstock_memory::{Column, ColumnBuf};
 
 use crate::bits::select_where;
-use crate::text::Texts;
+use crate::text::TextWriter;
 
 /// A byte in each place of a view where a short text has its bytes.
 const fn in_text(byte: u8) -> u128 {
@@ -52,7 +52,7 @@ fn characters(bytes: &[u8]) -> usize {
     bytes.len() - more - sum_of_bytes(sums + last) as usize
 }
 
-/// How many characters, or bytes, each text has. Views under a null are not followed (C2).
+/// How many characters, or bytes, each text has. Views under a null are not followed (COLUMN-2).
 pub(crate) fn lengths(column: Column<'_>, of_bytes: bool, out: &mut Vec<i64>) {
     let (views, payloads) = column.views();
     if of_bytes {
@@ -86,7 +86,7 @@ fn swap_case(view: u128, first: u8) -> u128 {
 /// Texts in small letters, or in capitals. Whether one that counts has become too long.
 pub(crate) fn change_case(column: Column<'_>, upper: bool, out: &mut ColumnBuf) -> bool {
     let (views, payloads) = column.views();
-    let mut texts = Texts::new(out);
+    let mut texts = TextWriter::new(out);
     let mut failed = false;
     let first = if upper { b'a' } else { b'A' };
     let mut ascii = Vec::new();
@@ -134,7 +134,7 @@ mod tests {
 
     fn column(texts: &[String]) -> ColumnBuf {
         let mut column = ColumnBuf::new(Physical::View);
-        let mut into = Texts::new(&mut column);
+        let mut into = TextWriter::new(&mut column);
         for text in texts {
             into.push(text.as_bytes());
         }

@@ -10,14 +10,14 @@ const PAYLOAD_BYTES: usize = 1 << 30;
 const MOST_BYTES: usize = i32::MAX as usize;
 
 /// Texts that are written one after the other.
-pub(crate) struct Texts<'a> {
+pub(crate) struct TextWriter<'a> {
     views: &'a mut Vec<u128>,
     payloads: &'a mut Vec<Payload>,
     bytes: Vec<u8>,
     most_payload_bytes: usize,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> TextWriter<'a> {
     /// Fills `out` anew.
     pub(crate) fn new(out: &'a mut ColumnBuf) -> Self {
         let (views, payloads) = out.refill_views();
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn texts_go_on_in_a_new_payload() {
         let mut column = ColumnBuf::new(Physical::View);
-        let mut texts = Texts::new(&mut column);
+        let mut texts = TextWriter::new(&mut column);
         texts.most_payload_bytes = 20;
         let written: Vec<String> = (0..9).map(|number| format!("{}", 10_u64.pow(2 * number))).collect();
         for text in &written {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use penstock_memory::{Column, ColumnBuf, Native, Payloads, Values};
 
-use crate::blend::Source;
+use crate::blend::BlendInput;
 use crate::operand::Operand;
 
 /// What a step of an expression came to.
@@ -25,12 +25,12 @@ impl Value<'_> {
         }
     }
 
-    pub(crate) fn source(&self) -> Source<'_> {
+    pub(crate) fn source(&self) -> BlendInput<'_> {
         match self {
-            Self::Borrowed(column) => Source::Rows(*column),
-            Self::Owned(column) => Source::Rows(column.as_column()),
-            Self::Same(column) => Source::Same(column.as_column()),
-            Self::Null => Source::Null,
+            Self::Borrowed(column) => BlendInput::Rows(*column),
+            Self::Owned(column) => BlendInput::Rows(column.as_column()),
+            Self::Same(column) => BlendInput::Same(column.as_column()),
+            Self::Null => BlendInput::Null,
         }
     }
 

@@ -66,7 +66,7 @@ impl Zone {
         if let Self::Fixed(offset) = self {
             out.extend(seconds.iter().map(|time| time.wrapping_add(offset)));
         } else {
-            let mut clock = Clock::new(self);
+            let mut clock = OffsetCache::new(self);
             out.extend(seconds.iter().map(|&time| time.wrapping_add(clock.offset(time))));
         }
         // Offsets are less than a day: a sum that has gone round is far away.
@@ -120,13 +120,13 @@ fn fixed(name: &str) -> Option<i64> {
 }
 
 /// Remembers the offset of the stretch of time that was asked for last: times come in order, more or less.
-struct Clock {
+struct OffsetCache {
     zone: Zone,
     stretch: i64,
     offset: Option<i64>,
 }
 
-impl Clock {
+impl OffsetCache {
     fn new(zone: Zone) -> Self {
         let mut clock = Self { zone, stretch: 0, offset: None };
         clock.turn(0);

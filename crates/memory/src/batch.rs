@@ -5,7 +5,7 @@
 //! strings, dictionaries) is turned into a [`ColumnBuf`] for the rows of one run at a time, and only
 //! for the columns that somebody reads.
 //!
-//! B1. Variable-width columns are validated in full before they are read, so that offsets and views
+//! BATCH-1. Variable-width columns are validated in full before they are read, so that offsets and views
 //!     from outside cannot point anywhere else. What stands under a null does not count: if it is
 //!     not valid, the column is copied without it.
 
@@ -34,7 +34,7 @@ pub struct BatchError {
 }
 
 /// One column of a batch, ready to be read.
-enum Source {
+enum ColumnSource {
     /// Not read by the plan.
     Unread,
     Fixed(Fixed, Option<NullBuffer>),
@@ -151,7 +151,7 @@ impl SourceColumns {
             columns.push(if *read && batch.num_rows() > 0 {
                 open_column(array).map_err(invalid)?
             } else {
-                Source::Unread
+                ColumnSource::Unread
             });
         }
         Ok(Batch { columns, rows: batch.num_rows() })
@@ -181,7 +181,7 @@ fn payloads(buffers: &[Buffer]) -> Vec<Payload> {
     buffers.iter().cloned().map(Payload::from).collect()
 }
 
-/// Checks a column of variable width in full (B1).
+/// Checks a column of variable width in full (BATCH-1).
 fn validate(array: &ArrayRef) -> Result<(), ArrowError> {
     let variable = matches!(Physical::of(array.data_type()), Some(Physical::View));
     let dictionary = matches!(array.data_type(), DataType::Dictionary(..));
@@ -209,34 +209,34 @@ pub fn valid_column(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(defined)
 }
 
-fn open_column(array: &ArrayRef) -> Result<Source, ArrowError> {
+fn open_column(array: &ArrayRef) -> Result<ColumnSource, ArrowError> {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
     let array = &valid_column(array)?;
     Ok(match array.data_type() {
-        DataType::Boolean => Source::Bool(array.as_boolean().values().clone(), nulls),
+        DataType::Boolean => ColumnSource::Bool(array.as_boolean().values().clone(), nulls),
         DataType::Utf8 => {
             let array = array.as_string::<i32>();
-            Source::Offsets32(array.offsets().inner().clone(), array.values().clone(), nulls)
+            ColumnSource::Offsets32(array.offsets().inner().clone(), array.values().clone(), nulls)
         }
         DataType::LargeUtf8 => {
             let array = array.as_string::<i64>();
-            Source::Offsets64(array.offsets().inner().clone(), array.values().clone(), nulls)
+            ColumnSource::Offsets64(array.offsets().inner().clone(), array.values().clone(), nulls)
         }
         DataType::Binary => {
             let array = array.as_binary::<i32>();
-            Source::Offsets32(array.offsets().inner().clone(), array.values().clone(), nulls)
+            ColumnSource::Offsets32(array.offsets().inner().clone(), array.values().clone(), nulls)
         }
         DataType::LargeBinary => {
             let array = array.as_binary::<i64>();
-            Source::Offsets64(array.offsets().inner().clone(), array.values().clone(), nulls)
+            ColumnSource::Offsets64(array.offsets().inner().clone(), array.values().clone(), nulls)
         }
         DataType::Utf8View => {
             let array = array.as_string_view();
-            Source::Views(array.views().clone(), payloads(array.data_buffers()), nulls)
+            ColumnSource::Views(array.views().clone(), payloads(array.data_buffers()), nulls)
         }
         DataType::BinaryView => {
             let array = array.as_binary_view();
-            Source::Views(array.views().clone(), payloads(array.data_buffers()), nulls)
+            ColumnSource::Views(array.views().clone(), payloads(array.data_buffers()), nulls)
         }
         DataType::Dictionary(_, values) => {
             // Views let the decoded strings share the payload of the dictionary.
@@ -245,7 +245,7 @@ fn open_column(array: &ArrayRef) -> Result<Source, ArrowError> {
                 DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::BinaryView,
                 other => other.clone(),
             };
-            Source::Dictionary(Arc::clone(array), decoded)
+            ColumnSource::Dictionary(Arc::clone(array), decoded)
         }
         data_type => {
             let mut data = array.to_data();
@@ -259,14 +259,14 @@ fn open_column(array: &ArrayRef) -> Result<Source, ArrowError> {
                     }
                 };
             }
-            Source::Fixed(fixed!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, I128), nulls)
+            ColumnSource::Fixed(fixed!(I8, I16, I32, I64, U8, U16, U32, U64, F32, F64, I128), nulls)
         }
     })
 }
 
 /// Which rows of a run to load: all of them, or those of a selection.
 #[derive(Clone, Copy)]
-pub enum Rows<'a> {
+pub enum LoadRows<'a> {
     /// Every row.
     All,
     /// These rows, counted from the start of the run.
@@ -275,7 +275,7 @@ pub enum Rows<'a> {
 
 /// A batch whose columns can be read run by run.
 pub struct Batch {
-    columns: Vec<Source>,
+    columns: Vec<ColumnSource>,
     rows: usize,
 }
 
@@ -289,7 +289,7 @@ impl Batch {
     /// without regard to nulls; `None` when the column has to be turned into scratch first.
     pub fn borrow(&self, column: usize, start: usize, len: usize) -> Option<Values<'_>> {
         match &self.columns[column] {
-            Source::Fixed(fixed, _) => Some(fixed.slice(start, len)),
+            ColumnSource::Fixed(fixed, _) => Some(fixed.slice(start, len)),
             _ => None,
         }
     }
@@ -307,13 +307,13 @@ impl Batch {
     /// Which rows of `start..start + len` are null in the column, if any is.
     pub fn nulls_of(&self, column: usize, start: usize, len: usize) -> Option<NullBuffer> {
         let nulls = match &self.columns[column] {
-            Source::Unread => None,
-            Source::Fixed(_, nulls)
-            | Source::Bool(_, nulls)
-            | Source::Offsets32(_, _, nulls)
-            | Source::Offsets64(_, _, nulls)
-            | Source::Views(_, _, nulls) => nulls.clone(),
-            Source::Dictionary(array, _) => array.logical_nulls(),
+            ColumnSource::Unread => None,
+            ColumnSource::Fixed(_, nulls)
+            | ColumnSource::Bool(_, nulls)
+            | ColumnSource::Offsets32(_, _, nulls)
+            | ColumnSource::Offsets64(_, _, nulls)
+            | ColumnSource::Views(_, _, nulls) => nulls.clone(),
+            ColumnSource::Dictionary(array, _) => array.logical_nulls(),
         };
         Some(nulls?.slice(start, len)).filter(|nulls| nulls.null_count() > 0)
     }
@@ -321,60 +321,60 @@ impl Batch {
     /// The mask of a fixed-width column whose values are borrowed. Leaves `into` without a mask when
     /// no row of the run is null.
     pub fn load_mask(&self, column: usize, start: usize, len: usize, into: &mut ColumnBuf) {
-        let Source::Fixed(_, nulls) = &self.columns[column] else {
+        let ColumnSource::Fixed(_, nulls) = &self.columns[column] else {
             unreachable!("only borrowed columns have their mask loaded alone");
         };
-        load_mask(nulls.as_ref(), start, len, Rows::All, into);
+        load_mask(nulls.as_ref(), start, len, LoadRows::All, into);
     }
 
     /// Turns the rows of a run into a column of the engine's own form.
     ///
     /// `into` must have the storage type of the column. Nothing can be loaded from a batch without rows.
-    pub fn load(&self, column: usize, start: usize, len: usize, rows: Rows<'_>, into: &mut ColumnBuf) {
+    pub fn load(&self, column: usize, start: usize, len: usize, rows: LoadRows<'_>, into: &mut ColumnBuf) {
         match &self.columns[column] {
-            Source::Unread => unreachable!("the plan reads only the columns it asked for"),
-            Source::Fixed(fixed, nulls) => {
+            ColumnSource::Unread => unreachable!("the plan reads only the columns it asked for"),
+            ColumnSource::Fixed(fixed, nulls) => {
                 let everything: Vec<u32>;
                 let rows = match rows {
-                    Rows::Selected(rows) => rows,
-                    Rows::All => {
+                    LoadRows::Selected(rows) => rows,
+                    LoadRows::All => {
                         everything = (0..len as u32).collect();
                         &everything
                     }
                 };
                 into.gather(Column { values: fixed.slice(start, len), valid: None }, rows);
-                load_mask(nulls.as_ref(), start, len, Rows::Selected(rows), into);
+                load_mask(nulls.as_ref(), start, len, LoadRows::Selected(rows), into);
             }
-            Source::Bool(bits, nulls) => {
+            ColumnSource::Bool(bits, nulls) => {
                 let bits = bits.slice(start, len);
                 let bytes = into.refill::<u8>();
                 match rows {
-                    Rows::All => unpack_bits(&bits, bytes),
-                    Rows::Selected(rows) => {
+                    LoadRows::All => unpack_bits(&bits, bytes),
+                    LoadRows::Selected(rows) => {
                         bytes.extend(rows.iter().map(|&row| u8::from(bits.value(row as usize))));
                     }
                 }
                 load_mask(nulls.as_ref(), start, len, rows, into);
             }
-            Source::Offsets32(offsets, payload, nulls) => {
+            ColumnSource::Offsets32(offsets, payload, nulls) => {
                 load_offsets(&offsets[start..=start + len], payload, rows, into);
                 load_mask(nulls.as_ref(), start, len, rows, into);
             }
-            Source::Offsets64(offsets, payload, nulls) => {
+            ColumnSource::Offsets64(offsets, payload, nulls) => {
                 load_offsets(&offsets[start..=start + len], payload, rows, into);
                 load_mask(nulls.as_ref(), start, len, rows, into);
             }
-            Source::Views(views, payload, nulls) => {
+            ColumnSource::Views(views, payload, nulls) => {
                 let views = &views[start..start + len];
                 let (out, buffers) = into.refill_views();
                 match rows {
-                    Rows::All => out.extend_from_slice(views),
-                    Rows::Selected(rows) => out.extend(rows.iter().map(|&row| views[row as usize])),
+                    LoadRows::All => out.extend_from_slice(views),
+                    LoadRows::Selected(rows) => out.extend(rows.iter().map(|&row| views[row as usize])),
                 }
                 buffers.extend_from_slice(payload);
                 load_mask(nulls.as_ref(), start, len, rows, into);
             }
-            Source::Dictionary(array, decoded) => {
+            ColumnSource::Dictionary(array, decoded) => {
                 let values = arrow_cast::cast(&array.slice(start, len), decoded)
                     .expect("a validated dictionary decodes to its own value type");
                 let values = open_column(&values).expect("arrow's kernels give valid data");
@@ -396,7 +396,7 @@ fn unpack_bits(bits: &BooleanBuffer, into: &mut Vec<u8>) {
     into.extend((0..chunks.remainder_len()).map(|bit| (rest >> bit) as u8 & 1));
 }
 
-fn load_mask(nulls: Option<&NullBuffer>, start: usize, len: usize, rows: Rows<'_>, into: &mut ColumnBuf) {
+fn load_mask(nulls: Option<&NullBuffer>, start: usize, len: usize, rows: LoadRows<'_>, into: &mut ColumnBuf) {
     let Some(nulls) = nulls.map(|nulls| nulls.slice(start, len)).filter(|nulls| nulls.null_count() > 0)
     else {
         into.clear_mask();
@@ -404,15 +404,17 @@ fn load_mask(nulls: Option<&NullBuffer>, start: usize, len: usize, rows: Rows<'_
     };
     let mask = into.refill_mask();
     match rows {
-        Rows::All => unpack_bits(nulls.inner(), mask),
-        Rows::Selected(rows) => mask.extend(rows.iter().map(|&row| u8::from(nulls.is_valid(row as usize)))),
+        LoadRows::All => unpack_bits(nulls.inner(), mask),
+        LoadRows::Selected(rows) => {
+            mask.extend(rows.iter().map(|&row| u8::from(nulls.is_valid(row as usize))))
+        }
     }
 }
 
 fn load_offsets<O: Copy + TryInto<usize>>(
     offsets: &[O],
     payload: &Buffer,
-    rows: Rows<'_>,
+    rows: LoadRows<'_>,
     into: &mut ColumnBuf,
 ) {
     let at = |row: usize| offsets[row].try_into().ok().expect("validated offsets are not negative");
@@ -430,7 +432,7 @@ fn load_offsets<O: Copy + TryInto<usize>>(
         views.push(make_view_within(bytes, (from, to), buffers.len() as u32 - 1, (from - base) as u32));
     };
     match rows {
-        Rows::All => (0..offsets.len() - 1).for_each(&mut push),
-        Rows::Selected(rows) => rows.iter().for_each(|&row| push(row as usize)),
+        LoadRows::All => (0..offsets.len() - 1).for_each(&mut push),
+        LoadRows::Selected(rows) => rows.iter().for_each(|&row| push(row as usize)),
     }
 }

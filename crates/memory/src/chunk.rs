@@ -3,11 +3,11 @@
 //! A chunk is shared between the writer of a log, its readers, and whoever holds rows that were handed out. Rows are
 //! numbered through all blocks; a range of rows that is read or written lies within one block.
 //!
-//! K1. A row is written once, by the writer of the log, before it is published. It is read only after that.
-//! K2. No reference ever spans a row that may still be written: both sides make slices of exactly their rows.
-//! K3. Rows are written anew only by an owner whom nobody shares the chunk with (`reset` takes `&mut`), and never once
+//! CHUNK-1. A row is written once, by the writer of the log, before it is published. It is read only after that.
+//! CHUNK-2. No reference ever spans a row that may still be written: both sides make slices of exactly their rows.
+//! CHUNK-3. Rows are written anew only by an owner whom nobody shares the chunk with (`reset` takes `&mut`), and never once
 //!     the memory was exported: whoever keeps it then owns the memory, and not the chunk with all its payloads.
-//! K4. All bytes are initialised: memory comes zeroed, and is only ever overwritten.
+//! CHUNK-4. All bytes are initialised: memory comes zeroed, and is only ever overwritten.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::column::{Column, Native, Physical, Values};
 use crate::coordinator::{Claim, Memory};
 use crate::payload::{Payload, PayloadTable, Payloads};
-use crate::shape::Shape;
+use crate::shape::ChunkShape;
 
 /// Blocks, and the payloads that their views point into.
 ///
@@ -26,7 +26,7 @@ use crate::shape::Shape;
 #[repr(align(128))]
 pub struct Chunk {
     memory: Arc<Memory>,
-    shape: Arc<Shape>,
+    shape: Arc<ChunkShape>,
     payloads: PayloadTable,
     /// Payload bytes that the account of the log is charged for, for as long as this chunk keeps them alive.
     charged: AtomicUsize,
@@ -34,14 +34,14 @@ pub struct Chunk {
 
 /// Rows of one block of a chunk.
 #[derive(Clone, Copy)]
-pub(crate) struct Span {
+pub(crate) struct BlockSpan {
     /// Where the block starts.
     block: usize,
     row: usize,
     rows: usize,
 }
 
-impl Span {
+impl BlockSpan {
     #[inline]
     pub(crate) fn rows(self) -> usize {
         self.rows
@@ -63,7 +63,7 @@ impl Chunk {
     ///
     /// # Panics
     /// When the memory is too small for it.
-    pub(crate) fn new(memory: Memory, shape: Arc<Shape>) -> Self {
+    pub(crate) fn new(memory: Memory, shape: Arc<ChunkShape>) -> Self {
         assert!(
             shape.blocks * shape.block.bytes <= memory.bytes(),
             "memory is ordered by the shape it is for"
@@ -77,7 +77,7 @@ impl Chunk {
     }
 
     /// Its shape.
-    pub fn shape(&self) -> &Arc<Shape> {
+    pub fn shape(&self) -> &Arc<ChunkShape> {
         &self.shape
     }
 
@@ -123,12 +123,12 @@ impl Chunk {
         self.memory.is_kept()
     }
 
-    /// Makes all rows free again (K3), handing the payloads to `take`.
+    /// Makes all rows free again (CHUNK-3), handing the payloads to `take`.
     ///
     /// # Panics
     /// When the memory was exported.
     pub(crate) fn reset(&mut self, take: impl FnMut(Payload)) {
-        assert!(!self.is_exported(), "K3: memory that somebody keeps is never written again");
+        assert!(!self.is_exported(), "CHUNK-3: memory that somebody keeps is never written again");
         self.payloads.clear(take);
         self.release_payload();
     }
@@ -138,14 +138,14 @@ impl Chunk {
     /// # Panics
     /// When they do not.
     #[inline]
-    pub(crate) fn span(&self, offset: usize, rows: usize) -> Span {
+    pub(crate) fn span(&self, offset: usize, rows: usize) -> BlockSpan {
         let block = &self.shape.block;
         let (number, row) = (offset / block.rows, offset % block.rows);
         assert!(
             number < self.shape.blocks && row + rows <= block.rows,
             "a range of rows lies within one block"
         );
-        Span { block: number * block.bytes, row, rows }
+        BlockSpan { block: number * block.bytes, row, rows }
     }
 
     /// Where the rows of a span stand in a region that starts at `region` of its block.
@@ -153,25 +153,28 @@ impl Chunk {
     /// # Safety
     /// The span is of this chunk, and the region is one of `width` bytes per row.
     #[inline]
-    unsafe fn address(&self, region: usize, width: usize, span: Span) -> NonNull<u8> {
+    unsafe fn address(&self, region: usize, width: usize, span: BlockSpan) -> NonNull<u8> {
         // SAFETY: the rows lie in a block of the shape, and `new` checked that the memory holds all of them.
         unsafe { self.memory.ptr().add(span.block + region + span.row * width) }
     }
 
     /// # Safety
-    /// By K1: the rows are published, and nobody makes them free while the slice lives. The span is of this chunk.
-    unsafe fn read<T>(&self, region: usize, span: Span) -> &[T] {
+    /// By CHUNK-1: the rows are published, and nobody makes them free while the slice lives. The span is of this chunk.
+    unsafe fn read<T>(&self, region: usize, span: BlockSpan) -> &[T] {
         // SAFETY: the caller's promise.
         let start = unsafe { self.address(region, size_of::<T>(), span) }.cast::<T>();
-        // SAFETY: `span` checked the range; columns are aligned to cache lines; K4; and the caller's promise.
+        // SAFETY: `span` checked the range; columns are aligned to cache lines; CHUNK-4; and the caller's promise.
         unsafe { slice::from_raw_parts(start.as_ptr(), span.rows) }
     }
 
     /// # Safety
-    /// By K1: the rows are not published, the caller is the writer of the log, and has no other slice of them. The span
+    /// By CHUNK-1: the rows are not published, the caller is the writer of the log, and has no other slice of them. The span
     /// is of this chunk.
-    #[allow(clippy::mut_from_ref, reason = "K1 and K2 say who may write which rows of a shared chunk")]
-    unsafe fn write<T>(&self, region: usize, span: Span) -> &mut [T] {
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
+    )]
+    unsafe fn write<T>(&self, region: usize, span: BlockSpan) -> &mut [T] {
         // SAFETY: the caller's promise.
         let start = unsafe { self.address(region, size_of::<T>(), span) }.cast::<T>();
         // SAFETY: as in `read`, and the caller's promise excludes every other access to these rows.
@@ -182,9 +185,12 @@ impl Chunk {
     ///
     /// # Safety
     /// As [`Chunk::write`].
-    #[allow(clippy::mut_from_ref, reason = "K1 and K2 say who may write which rows of a shared chunk")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
+    )]
     #[inline]
-    pub(crate) unsafe fn values_mut<T: Native>(&self, column: usize, span: Span) -> &mut [T] {
+    pub(crate) unsafe fn values_mut<T: Native>(&self, column: usize, span: BlockSpan) -> &mut [T] {
         let place = &self.shape.block.places[column];
         assert_eq!(place.physical, T::PHYSICAL, "a log is written by the storage types of its layout");
         // SAFETY: the caller's promise.
@@ -195,8 +201,11 @@ impl Chunk {
     ///
     /// # Safety
     /// As [`Chunk::write`].
-    #[allow(clippy::mut_from_ref, reason = "K1 and K2 say who may write which rows of a shared chunk")]
-    pub(crate) unsafe fn views_mut(&self, column: usize, span: Span) -> &mut [u128] {
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
+    )]
+    pub(crate) unsafe fn views_mut(&self, column: usize, span: BlockSpan) -> &mut [u128] {
         let place = &self.shape.block.places[column];
         assert_eq!(place.physical, Physical::View, "a log is written by the storage types of its layout");
         // SAFETY: the caller's promise.
@@ -207,8 +216,11 @@ impl Chunk {
     ///
     /// # Safety
     /// As [`Chunk::write`].
-    #[allow(clippy::mut_from_ref, reason = "K1 and K2 say who may write which rows of a shared chunk")]
-    pub(crate) unsafe fn mask_mut(&self, column: usize, span: Span) -> Option<&mut [u8]> {
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
+    )]
+    pub(crate) unsafe fn mask_mut(&self, column: usize, span: BlockSpan) -> Option<&mut [u8]> {
         let mask = self.shape.block.places[column].mask?;
         // SAFETY: the caller's promise.
         Some(unsafe { self.write(mask, span) })
@@ -218,7 +230,7 @@ impl Chunk {
     ///
     /// # Safety
     /// As [`Chunk::read`].
-    pub(crate) unsafe fn mask(&self, column: usize, span: Span) -> Option<&[u8]> {
+    pub(crate) unsafe fn mask(&self, column: usize, span: BlockSpan) -> Option<&[u8]> {
         let mask = self.shape.block.places[column].mask?;
         // SAFETY: the caller's promise.
         Some(unsafe { self.read(mask, span) })
@@ -229,7 +241,7 @@ impl Chunk {
     /// # Safety
     /// As [`Chunk::read`].
     #[inline]
-    pub(crate) unsafe fn column(&self, column: usize, span: Span) -> Column<'_> {
+    pub(crate) unsafe fn column(&self, column: usize, span: BlockSpan) -> Column<'_> {
         let place = &self.shape.block.places[column];
         macro_rules! values {
             ($($kind:ident),*) => {

@@ -1,9 +1,9 @@
 //! The one form of a column of a run.
 //!
-//! C1. A mask, where there is one, is as long as the values: 1 for a value, 0 for null.
-//! C2. Values under a null are unspecified but initialised: kernels may read them, results may not
+//! COLUMN-1. A mask, where there is one, is as long as the values: 1 for a value, 0 for null.
+//! COLUMN-2. Values under a null are unspecified but initialised: kernels may read them, results may not
 //!     depend on them.
-//! C3. A bool is a byte that is 0 or 1.
+//! COLUMN-3. A bool is a byte that is 0 or 1.
 
 use arrow_schema::DataType;
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use penstock_queue::log::{Gauge, Work};
+use penstock_queue::log::{LogGauge, Work};
 use penstock_queue::ring::frames;
 use penstock_queue::wake::Wake;
 
 use crate::coordinator::Coordinator;
 use crate::layout::Layout;
-use crate::log::{Lease, LogOptions, LogReader, LogWriter, OpenError, Piece, Taken};
-use crate::row_queue::{Found, RowReader, RowRun, RowWriter};
+use crate::log::{Lease, LogOptions, LogReader, LogWriter, OpenError, SelectedColumn, Taken};
+use crate::row_queue::{RowQueueNext, RowReader, RowRun, RowWriter};
 use crate::run::{Run, SlotId};
 use crate::signal::Signal;
 
@@ -76,7 +76,7 @@ impl EdgeWriter {
     }
 
     /// Appends and publishes rows `from..from + rows` of the pieces, one per column of the layout.
-    pub fn append(&mut self, pieces: &[Piece<'_>], from: usize, rows: usize) {
+    pub fn append(&mut self, pieces: &[SelectedColumn<'_>], from: usize, rows: usize) {
         match self {
             Self::Blocks(writer) => writer.append(pieces, from, rows),
             Self::Queue(writer) => writer.append(pieces, from, rows),
@@ -126,14 +126,14 @@ pub enum EdgeReader {
 }
 
 /// Rows that a reader found.
-pub enum Rows<'a> {
+pub enum EdgeRows<'a> {
     /// Of one block.
     Lease(Lease),
     /// Of a queue.
     Rows(RowRun<'a>),
 }
 
-impl Rows<'_> {
+impl EdgeRows<'_> {
     /// Number of rows.
     pub fn len(&self) -> usize {
         match self {
@@ -172,9 +172,9 @@ impl Rows<'_> {
 }
 
 /// What a reader finds next.
-pub enum Next<'a> {
+pub enum EdgeNext<'a> {
     /// Rows.
-    Rows(Rows<'a>),
+    Rows(EdgeRows<'a>),
     /// Event time has come so far.
     Watermark(i64),
     /// Another signal.
@@ -187,21 +187,21 @@ pub enum Next<'a> {
 
 impl EdgeReader {
     /// What comes next, rows in a run of at most `limit`. The same again until it is consumed.
-    pub fn peek(&mut self, limit: usize) -> Next<'_> {
+    pub fn peek(&mut self, limit: usize) -> EdgeNext<'_> {
         match self {
             Self::Blocks(reader) => match reader.peek(limit) {
-                Taken::Rows(lease) => Next::Rows(Rows::Lease(lease)),
-                Taken::Watermark(watermark) => Next::Watermark(watermark),
-                Taken::Signal(signal) => Next::Signal(signal),
-                Taken::Nothing => Next::Nothing,
-                Taken::Closed => Next::Closed,
+                Taken::Rows(lease) => EdgeNext::Rows(EdgeRows::Lease(lease)),
+                Taken::Watermark(watermark) => EdgeNext::Watermark(watermark),
+                Taken::Signal(signal) => EdgeNext::Signal(signal),
+                Taken::Nothing => EdgeNext::Nothing,
+                Taken::Closed => EdgeNext::Closed,
             },
             Self::Queue(reader) => match reader.peek(limit) {
-                Found::Rows(rows) => Next::Rows(Rows::Rows(rows)),
-                Found::Watermark(watermark) => Next::Watermark(watermark),
-                Found::Signal(signal) => Next::Signal(signal),
-                Found::Nothing => Next::Nothing,
-                Found::Closed => Next::Closed,
+                RowQueueNext::Rows(rows) => EdgeNext::Rows(EdgeRows::Rows(rows)),
+                RowQueueNext::Watermark(watermark) => EdgeNext::Watermark(watermark),
+                RowQueueNext::Signal(signal) => EdgeNext::Signal(signal),
+                RowQueueNext::Nothing => EdgeNext::Nothing,
+                RowQueueNext::Closed => EdgeNext::Closed,
             },
         }
     }
@@ -250,9 +250,9 @@ impl EdgeReader {
 #[derive(Clone)]
 pub enum EdgeGauge {
     /// Of a block log.
-    Blocks(Gauge),
+    Blocks(LogGauge),
     /// Of a row queue.
-    Queue(frames::Gauge),
+    Queue(frames::FrameGauge),
 }
 
 impl EdgeGauge {

@@ -173,17 +173,17 @@ fn finish_bytes(
 }
 
 /// A hold on the memory that an Arrow buffer shows.
-struct Kept {
+struct MemoryOwner {
     _memory: Arc<Memory>,
 }
 
 // What it holds is never looked at again, only dropped.
-impl RefUnwindSafe for Kept {}
+impl RefUnwindSafe for MemoryOwner {}
 
 fn shared_buffer<T>(values: &[T], memory: &Arc<Memory>) -> Buffer {
-    let kept = Arc::new(Kept { _memory: Arc::clone(memory) });
+    let kept = Arc::new(MemoryOwner { _memory: Arc::clone(memory) });
     let start = NonNull::from(values).cast::<u8>();
-    // SAFETY: the values are published rows in this memory, initialised, and by K3 never written again now that it is
+    // SAFETY: the values are published rows in this memory, initialised, and by CHUNK-3 never written again now that it is
     // exported; `kept` owns it until the last copy of the buffer is dropped.
     unsafe { Buffer::from_custom_allocation(start, size_of_val(values), kept) }
 }

@@ -2,7 +2,7 @@
 //!
 //! A block holds columns only, one after the other: the values of each, then its mask if it may hold nulls.
 //!
-//! L1. Every column starts at a multiple of a cache line and takes an odd number of them. So the same row of two
+//! LAYOUT-1. Every column starts at a multiple of a cache line and takes an odd number of them. So the same row of two
 //!     columns of one width never has the same offset within a 4 KiB page (for up to 64 columns), which
 //!     power-of-two strides would give it; caches keep such addresses in the same few places.
 
@@ -41,7 +41,7 @@ pub struct Layout {
     columns: Vec<ColumnKind>,
 }
 
-/// Bytes of `rows` values of `width`, in an odd number of cache lines (L1).
+/// Bytes of `rows` values of `width`, in an odd number of cache lines (LAYOUT-1).
 fn region(rows: usize, width: usize) -> usize {
     ((rows * width).div_ceil(LINE) | 1) * LINE
 }
@@ -95,7 +95,7 @@ impl Layout {
         let places = self
             .columns
             .iter()
-            .map(|column| Place {
+            .map(|column| ColumnPlace {
                 physical: column.physical,
                 values: take(region(rows, column.physical.width())),
                 mask: column.nullable.then(|| take(region(rows, 1))),
@@ -107,7 +107,7 @@ impl Layout {
 
 /// Where one column of a block stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ColumnPlace {
     /// The storage of its values.
     pub physical: Physical,
     /// Where its values start.
@@ -124,7 +124,7 @@ pub struct BlockLayout {
     /// Bytes of the block.
     pub bytes: usize,
     /// The columns.
-    pub places: Vec<Place>,
+    pub places: Vec<ColumnPlace>,
 }
 
 #[cfg(test)]

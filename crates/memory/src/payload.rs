@@ -3,9 +3,9 @@
 //! A [`Payload`] is one piece of memory with such bytes: a buffer of Arrow's, shared as it is, or an [`Arena`] into
 //! which a log copied values so that a few short ones do not keep a large buffer alive.
 //!
-//! P1. An arena is filled from front to back by one [`ArenaWriter`]. Bytes below `filled` never change again, and
+//! PAYLOAD-1. An arena is filled from front to back by one [`ArenaWriter`]. Bytes below `filled` never change again, and
 //!     nobody but that writer touches the others.
-//! P2. A table only gets longer while it is shared. An entry is there before a view that names it is published.
+//! PAYLOAD-2. A table only gets longer while it is shared. An entry is there before a view that names it is published.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,7 +76,7 @@ pub struct Arena {
     filled: AtomicUsize,
 }
 
-// SAFETY: by P1 bytes below `filled` are only read, the others are touched by one writer, and `filled` hands them
+// SAFETY: by PAYLOAD-1 bytes below `filled` are only read, the others are touched by one writer, and `filled` hands them
 // over with Release and Acquire.
 unsafe impl Sync for Arena {}
 
@@ -95,14 +95,14 @@ impl Arena {
     fn bytes(&self, offset: usize, len: usize) -> &[u8] {
         let end = offset.checked_add(len).expect("a value lies within its payload");
         // Acquire: pairs with the Release in `push`. Whoever sees the new length sees the bytes below it.
-        assert!(end <= self.filled.load(Ordering::Acquire), "P1: the value has not been written");
+        assert!(end <= self.filled.load(Ordering::Acquire), "PAYLOAD-1: the value has not been written");
         let start = self.cells[offset..].as_ptr().cast::<u8>();
-        // SAFETY: offset..end lies below `filled`, within the cells, and by P1 is never written again.
+        // SAFETY: offset..end lies below `filled`, within the cells, and by PAYLOAD-1 is never written again.
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 }
 
-/// The one that fills an arena (P1).
+/// The one that fills an arena (PAYLOAD-1).
 #[derive(Debug)]
 pub struct ArenaWriter {
     arena: Arc<Arena>,
@@ -140,7 +140,7 @@ impl ArenaWriter {
         }
         let offset = self.filled;
         let free = UnsafeCell::raw_get(self.arena.cells[offset..].as_ptr());
-        // SAFETY: the cells at and above `filled` are free for as many bytes, as was checked, and by P1 only this
+        // SAFETY: the cells at and above `filled` are free for as many bytes, as was checked, and by PAYLOAD-1 only this
         // writer touches them.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), free, bytes.len()) };
         self.filled += bytes.len();
@@ -154,12 +154,12 @@ impl ArenaWriter {
 const FIRST_SEGMENT: usize = 8;
 const SEGMENTS: usize = 26;
 
-type Segment = Box<[OnceLock<Payload>]>;
+type PayloadSegment = Box<[OnceLock<Payload>]>;
 
-/// Payloads that a chunk keeps alive, by number (P2).
+/// Payloads that a chunk keeps alive, by number (PAYLOAD-2).
 #[derive(Default)]
 pub struct PayloadTable {
-    segments: [OnceLock<Segment>; SEGMENTS],
+    segments: [OnceLock<PayloadSegment>; SEGMENTS],
     len: AtomicUsize,
 }
 
@@ -175,7 +175,7 @@ impl PayloadTable {
         let (segment, place) = locate(index);
         let entries = self.segments[segment]
             .get_or_init(|| std::iter::repeat_with(OnceLock::new).take(FIRST_SEGMENT << segment).collect());
-        entries[place].set(payload).expect("P2: a number is given once");
+        entries[place].set(payload).expect("PAYLOAD-2: a number is given once");
         // Release: pairs with the Acquire in `len`. Whoever sees the new length finds the entry.
         self.len.store(index + 1, Ordering::Release);
         index as u32
@@ -198,8 +198,8 @@ impl PayloadTable {
     #[inline]
     pub fn get(&self, index: usize) -> &Payload {
         let (segment, place) = locate(index);
-        let entries = self.segments[segment].get().expect("P2: an entry precedes its views");
-        entries[place].get().expect("P2: an entry precedes its views")
+        let entries = self.segments[segment].get().expect("PAYLOAD-2: an entry precedes its views");
+        entries[place].get().expect("PAYLOAD-2: an entry precedes its views")
     }
 
     /// Empties the table, handing each payload to `take`. The first segment stays allocated.

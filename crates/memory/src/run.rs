@@ -3,22 +3,22 @@
 //! Columns live in *slots*, numbered when the plan is compiled. A filter does not move rows. It
 //! leaves a selection, and a column is gathered only when somebody reads it afterwards:
 //!
-//! R1. A slot stands at a *level*: the number of selections that were in force when it was filled.
-//! R2. `selections[level]` takes a column of that level to the rows of the present; the present
+//! RUN-1. A slot stands at a *level*: the number of selections that were in force when it was filled.
+//! RUN-2. `selections[level]` takes a column of that level to the rows of the present; the present
 //!     level is `selections.len()`, whose columns are read as they are.
-//! R3. `ready` brings a slot to the present level; `column` may be called for such slots only.
+//! RUN-3. `ready` brings a slot to the present level; `column` may be called for such slots only.
 
 use arrow_array::RecordBatch;
 
-use crate::batch::{Batch, BatchError, Rows, SourceColumns};
+use crate::batch::{Batch, BatchError, LoadRows, SourceColumns};
 use crate::column::{Column, ColumnBuf, Physical};
-use crate::log::{Lease, Piece};
+use crate::log::{Lease, SelectedColumn};
 
 /// Number of a slot.
 pub type SlotId = usize;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Held {
+enum SlotContent {
     Nothing,
     /// Column of the batch: values borrowed from it, mask (if any) in `buf`.
     Borrowed(usize),
@@ -31,8 +31,8 @@ enum Held {
     Owned,
 }
 
-struct Slot {
-    held: Held,
+struct RunSlot {
+    held: SlotContent,
     level: usize,
     buf: ColumnBuf,
 }
@@ -44,7 +44,7 @@ pub struct Run {
     lease: Option<Lease>,
     start: usize,
     base_len: usize,
-    slots: Vec<Slot>,
+    slots: Vec<RunSlot>,
     selections: Vec<Vec<u32>>,
     spare_selections: Vec<Vec<u32>>,
     spare: Vec<ColumnBuf>,
@@ -61,7 +61,7 @@ impl Run {
 
     /// Adds a slot for columns of that storage.
     pub fn add_slot(&mut self, physical: Physical) -> SlotId {
-        self.slots.push(Slot { held: Held::Nothing, level: 0, buf: ColumnBuf::new(physical) });
+        self.slots.push(RunSlot { held: SlotContent::Nothing, level: 0, buf: ColumnBuf::new(physical) });
         self.slots.len() - 1
     }
 
@@ -90,7 +90,8 @@ impl Run {
         self.clear(len);
         self.start = start;
         for (column, slot) in self.slots.iter_mut().enumerate().take(columns.schema().fields().len()) {
-            slot.held = if columns.is_read(column) { Held::Unread(column) } else { Held::Nothing };
+            slot.held =
+                if columns.is_read(column) { SlotContent::Unread(column) } else { SlotContent::Nothing };
         }
     }
 
@@ -99,7 +100,7 @@ impl Run {
         self.clear(lease.rows());
         self.lease = Some(lease);
         for (column, &slot) in slots.iter().enumerate() {
-            self.slots[slot].held = Held::Offered(column);
+            self.slots[slot].held = SlotContent::Offered(column);
         }
     }
 
@@ -111,7 +112,7 @@ impl Run {
     fn clear(&mut self, len: usize) {
         self.spare_selections.append(&mut self.selections);
         for slot in &mut self.slots {
-            slot.held = Held::Nothing;
+            slot.held = SlotContent::Nothing;
             slot.level = 0;
             slot.buf.forget_payloads();
         }
@@ -156,7 +157,7 @@ impl Run {
 
     /// Whether the slot holds a column in this run.
     pub fn holds(&self, slot: SlotId) -> bool {
-        self.slots[slot].held != Held::Nothing
+        self.slots[slot].held != SlotContent::Nothing
     }
 
     /// Makes the columns readable: converted where the batch has another form, gathered where
@@ -172,37 +173,40 @@ impl Run {
         let present = self.selections.len();
         let slot = &mut self.slots[slot];
         match slot.held {
-            Held::Unread(column) => {
+            SlotContent::Unread(column) => {
                 let batch = self.batch.as_ref().expect("an unread column belongs to an open batch");
                 if batch.borrow(column, self.start, self.base_len).is_some() {
                     batch.load_mask(column, self.start, self.base_len, &mut slot.buf);
-                    slot.held = Held::Borrowed(column);
+                    slot.held = SlotContent::Borrowed(column);
                 } else {
-                    let rows = self.selections.first().map_or(Rows::All, |rows| Rows::Selected(rows));
+                    let rows = self.selections.first().map_or(LoadRows::All, |rows| LoadRows::Selected(rows));
                     batch.load(column, self.start, self.base_len, rows, &mut slot.buf);
-                    slot.held = Held::Owned;
+                    slot.held = SlotContent::Owned;
                     slot.level = present;
                 }
             }
-            Held::Offered(column) => {
+            SlotContent::Offered(column) => {
                 let lease = self.lease.as_ref().expect("an offered column belongs to a lease");
-                slot.held = Held::Leased(column, lease.has_nulls(column));
+                slot.held = SlotContent::Leased(column, lease.has_nulls(column));
             }
-            Held::Nothing | Held::Borrowed(_) | Held::Leased(..) | Held::Owned => {}
+            SlotContent::Nothing
+            | SlotContent::Borrowed(_)
+            | SlotContent::Leased(..)
+            | SlotContent::Owned => {}
         }
     }
 
     fn ready_one(&mut self, slot: SlotId) {
         let present = self.selections.len();
-        if let Held::Unread(column) = self.slots[slot].held
+        if let SlotContent::Unread(column) = self.slots[slot].held
             && present > 0
         {
             // Straight to the rows that are left, without the mask of the others.
             let batch = self.batch.as_ref().expect("an unread column belongs to an open batch");
             let slot = &mut self.slots[slot];
-            let rows = Rows::Selected(&self.selections[0]);
+            let rows = LoadRows::Selected(&self.selections[0]);
             batch.load(column, self.start, self.base_len, rows, &mut slot.buf);
-            (slot.held, slot.level) = (Held::Owned, present);
+            (slot.held, slot.level) = (SlotContent::Owned, present);
             return;
         }
         self.settle_one(slot);
@@ -211,7 +215,7 @@ impl Run {
             gathered.gather(self.held(slot), &self.selections[self.slots[slot].level]);
             let slot = &mut self.slots[slot];
             self.spare.push(std::mem::replace(&mut slot.buf, gathered));
-            slot.held = Held::Owned;
+            slot.held = SlotContent::Owned;
             slot.level = present;
         }
     }
@@ -220,26 +224,28 @@ impl Run {
     fn held(&self, slot: SlotId) -> Column<'_> {
         let slot = &self.slots[slot];
         match slot.held {
-            Held::Borrowed(column) => Column {
+            SlotContent::Borrowed(column) => Column {
                 values: self
                     .batch()
                     .borrow(column, self.start, self.base_len)
                     .expect("only columns that can be borrowed are"),
                 valid: slot.buf.mask(),
             },
-            Held::Leased(column, nulls) => {
+            SlotContent::Leased(column, nulls) => {
                 let lease = self.lease.as_ref().expect("a leased column belongs to a lease");
                 let column = lease.column(column);
                 Column { values: column.values, valid: column.valid.filter(|_| nulls) }
             }
-            Held::Owned => slot.buf.as_column(),
-            Held::Nothing | Held::Unread(_) | Held::Offered(_) => panic!("R3: the slot was not made ready"),
+            SlotContent::Owned => slot.buf.as_column(),
+            SlotContent::Nothing | SlotContent::Unread(_) | SlotContent::Offered(_) => {
+                panic!("RUN-3: the slot was not made ready")
+            }
         }
     }
 
-    /// The column in a slot that was made ready (R3).
+    /// The column in a slot that was made ready (RUN-3).
     pub fn column(&self, slot: SlotId) -> Column<'_> {
-        debug_assert!(self.slots[slot].level == self.selections.len(), "R3: the slot was not made ready");
+        debug_assert!(self.slots[slot].level == self.selections.len(), "RUN-3: the slot was not made ready");
         self.held(slot)
     }
 
@@ -252,9 +258,9 @@ impl Run {
     }
 
     /// The column in a slot that was settled, and which of its rows are left.
-    pub fn piece(&self, slot: SlotId) -> Piece<'_> {
+    pub fn piece(&self, slot: SlotId) -> SelectedColumn<'_> {
         let rows = self.selections.get(self.slots[slot].level).map(Vec::as_slice);
-        Piece { column: self.held(slot), rows }
+        SelectedColumn { column: self.held(slot), rows }
     }
 
     /// Puts a column of as many rows as are left into a slot, and gets the old scratch back to fill.
@@ -263,7 +269,7 @@ impl Run {
         debug_assert_eq!(slot.buf.physical(), column.physical());
         debug_assert_eq!(column.as_column().values.len(), self.len);
         self.spare.push(std::mem::replace(&mut slot.buf, column));
-        slot.held = Held::Owned;
+        slot.held = SlotContent::Owned;
         slot.level = self.selections.len();
     }
 

@@ -47,7 +47,7 @@ pub const DEFAULT_CHUNK_BLOCKS: usize = 8;
 
 /// A chunk of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ChunkShape {
     /// Which class it is of.
     pub class: usize,
     /// Bytes of its memory.
@@ -58,7 +58,7 @@ pub struct Shape {
     pub block: BlockLayout,
 }
 
-impl Shape {
+impl ChunkShape {
     /// Rows of all blocks.
     pub fn rows(&self) -> usize {
         self.blocks * self.block.rows
@@ -124,12 +124,12 @@ impl Shapes {
     }
 
     /// A chunk of that class.
-    pub fn shape(&self, class: usize) -> Shape {
+    pub fn shape(&self, class: usize) -> ChunkShape {
         let class = class.min(self.last());
         let bytes = self.bytes(class);
         let block = self.layout.block(self.block_rows.min(self.layout.rows_within(bytes)));
         let blocks = (bytes / block.bytes.max(1)).clamp(1, self.chunk_blocks);
-        Shape { class, bytes, blocks, block }
+        ChunkShape { class, bytes, blocks, block }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Bytes 0..4 hold the length. Up to 12 bytes stand in the view itself; a longer value has its
 //! first four bytes there, then the index of a buffer and the offset in it.
 //!
-//! V1. A view is read only beside the payloads it was made for.
+//! VIEW-1. A view is read only beside the payloads it was made for.
 
 use arrow_buffer::Buffer;
 

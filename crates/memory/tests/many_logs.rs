@@ -16,9 +16,9 @@ use arrow_buffer::Buffer;
 use penstock_memory::view::make_view;
 use penstock_memory::{
     Column, ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, OpenError, Payload, Physical,
-    Piece, Taken, Values,
+    SelectedColumn, Taken, Values,
 };
-use penstock_queue::wake::Nobody;
+use penstock_queue::wake::NoWake;
 use support::{assert_all_returned, coordinator, is_resident_size_our_own, resident_bytes};
 
 const BUDGET_BYTES: usize = 256 << 20;
@@ -35,8 +35,8 @@ fn layout() -> Layout {
 }
 
 fn open(coordinator: &Coordinator) -> Result<(LogWriter, LogReader), OpenError> {
-    let mut writer = LogWriter::new(layout(), &LogOptions::default(), coordinator, Arc::new(Nobody))?;
-    let reader = writer.join(Arc::new(Nobody));
+    let mut writer = LogWriter::new(layout(), &LogOptions::default(), coordinator, Arc::new(NoWake))?;
+    let reader = writer.join(Arc::new(NoWake));
     Ok((writer, reader))
 }
 
@@ -48,7 +48,7 @@ fn write_row(writer: &mut LogWriter) {
     let payloads: Vec<Payload> = vec![Buffer::from_vec(bytes).into()];
     let time = Column { values: Values::I64(&[1]), valid: None };
     let text = Column { values: Values::View(&view, (&payloads).into()), valid: None };
-    let mut pieces = [Piece { column: text, rows: None }; 7];
+    let mut pieces = [SelectedColumn { column: text, rows: None }; 7];
     pieces[5].column = time;
     assert!(writer.room() > 0, "what was reserved is there");
     writer.append(&pieces, 0, 1);

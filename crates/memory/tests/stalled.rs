@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use arrow_buffer::Buffer;
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{
-    Column, ColumnKind, Layout, LogOptions, LogReader, LogWriter, Payload, Physical, Piece, Taken, Values,
+    Column, ColumnKind, Layout, LogOptions, LogReader, LogWriter, Payload, Physical, SelectedColumn, Taken,
+    Values,
 };
 use penstock_queue::gate::Gate;
 use support::{HANG, assert_all_returned, coordinator, is_resident_size_our_own, resident_bytes, setting};
@@ -84,7 +85,7 @@ fn write(kind: Kind, mut writer: LogWriter, room: &Gate, stop: &AtomicBool, writ
             Kind::Shared | Kind::Copied => Values::View(&views, (&payloads).into()),
         };
         let pieces = [number, Column { values: other, valid: Some(&valid) }]
-            .map(|column| Piece { column, rows: Some(&kept) });
+            .map(|column| SelectedColumn { column, rows: Some(&kept) });
         let mut done = 0;
         while done < kept.len() && !stop.load(Ordering::Relaxed) {
             let some = writer.room().min(kept.len() - done);

@@ -3,14 +3,14 @@
 //! A task steps such an operator: it takes a run in, and then asks for output until there is none left, as much at a
 //! time as it has room for. Output is never made ahead: it is a cursor over the state.
 //!
-//! C1. `consume` takes all rows of a run in and needs no room. It may be called for any port at any time, except while
+//! CONTRACT-1. `consume` takes all rows of a run in and needs no room. It may be called for any port at any time, except while
 //!     there is output.
-//! C2. `emit` goes on where it stopped. As long as `has_output`, it gives at least one row for a room of at least one.
-//! C3. Late rows change nothing but the count. A row is late when its window is over by the watermark of its own source
+//! CONTRACT-2. `emit` goes on where it stopped. As long as `has_output`, it gives at least one row for a room of at least one.
+//! CONTRACT-3. Late rows change nothing but the count. A row is late when its window is over by the watermark of its own source
 //!     just before it, or was closed already.
-//! C4. Event time never goes back, before the operator or behind it: no result is of a time that a watermark has passed
+//! CONTRACT-4. Event time never goes back, before the operator or behind it: no result is of a time that a watermark has passed
 //!     which has left before it.
-//! C5. State can be taken apart by key group and put together again in any order: the results are those of one operator
+//! CONTRACT-5. State can be taken apart by key group and put together again in any order: the results are those of one operator
 //!     that has seen all rows.
 
 use std::any::Any;
@@ -31,14 +31,14 @@ pub struct Late {
 
 /// What an operator has taken in and not given out: lost if it is dropped now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldRows {
     /// Rows of windows that have not been given out. One that several of them keep a copy of counts for each.
     pub rows: u64,
     /// Sessions that have not been given out. Their rows are not counted: that would cost something for each row.
     pub sessions: u64,
 }
 
-impl std::ops::Add for Held {
+impl std::ops::Add for HeldRows {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -48,7 +48,7 @@ impl std::ops::Add for Held {
 
 /// State in a portable form: named tables. The metadata of each schema names the operator, the version and the table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
+pub struct StateSnapshot {
     /// The tables.
     pub tables: Vec<RecordBatch>,
 }
@@ -76,7 +76,7 @@ pub enum SnapshotError {
 
 /// An operator with state.
 pub trait Stateful: Any + Send {
-    /// Takes a run in from that port (C1). Rows that are late are counted and left out (C3).
+    /// Takes a run in from that port (CONTRACT-1). Rows that are late are counted and left out (CONTRACT-3).
     fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError>;
 
     /// Lists the rows of a run that `consume` would find late, in order. Changes nothing.
@@ -95,7 +95,7 @@ pub trait Stateful: Any + Send {
     /// Whether there are rows to emit.
     fn has_output(&self) -> bool;
 
-    /// Begins a run in `out` with at most `room` rows of output (C2). How many.
+    /// Begins a run in `out` with at most `room` rows of output (CONTRACT-2). How many.
     fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, ComputeError>;
 
     /// How far event time has come behind the operator, once it has come to `watermark` before it and all output of that
@@ -118,13 +118,13 @@ pub trait Stateful: Any + Send {
 
     /// What it has taken in and not given out. Takes no longer with more keys or windows. State that was restored, or
     /// cut by key group, counts approximately.
-    fn held(&self) -> Held;
+    fn held(&self) -> HeldRows;
 
     /// The state, in a portable form. Output that has begun to leave is not part of it: the caller takes it first.
-    fn snapshot(&self) -> Snapshot;
+    fn snapshot(&self) -> StateSnapshot;
 
     /// Puts the state of a snapshot in the place of its own.
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError>;
+    fn restore(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError>;
 
     /// Takes the state of these key groups out, as an operator of its own.
     fn extract(&mut self, groups: KeyGroups) -> Box<dyn Stateful>;

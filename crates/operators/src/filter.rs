@@ -4,7 +4,7 @@ use penstock_expr::{Expression, Rejected};
 use penstock_memory::Run;
 use penstock_types::ComputeError;
 
-use crate::Stage;
+use crate::Stateless;
 
 /// A filter.
 pub struct Filter {
@@ -18,7 +18,7 @@ impl Filter {
     }
 }
 
-impl Stage for Filter {
+impl Stateless for Filter {
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
         let mut rows = run.selection();
         self.predicate.select(run, &mut rows)?;

@@ -4,7 +4,7 @@ use arrow_schema::DataType;
 use penstock_memory::{Column, Physical, Run, SlotId};
 use penstock_types::{ComputeError, KeyGroup};
 
-use crate::Stage;
+use crate::Stateless;
 use crate::keys::groups;
 
 /// Computes key groups.
@@ -23,7 +23,7 @@ impl Grouping {
     }
 }
 
-impl Stage for Grouping {
+impl Stateless for Grouping {
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
         run.ready(&self.slots);
         let columns: Vec<Column<'_>> = self.slots.iter().map(|&slot| run.column(slot)).collect();

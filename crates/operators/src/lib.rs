@@ -29,7 +29,7 @@ mod rows;
 pub mod top_k;
 pub mod windows;
 
-pub use contract::{Held, Late, Snapshot, SnapshotError, Stateful};
+pub use contract::{HeldRows, Late, SnapshotError, StateSnapshot, Stateful};
 pub use filter::Filter;
 pub use grouping::Grouping;
 pub use join::{JoinKind, JoinPort, JoinSpec, WindowJoin};
@@ -50,7 +50,7 @@ pub(crate) fn heap_bytes<T>(vec: &Vec<T>) -> usize {
 }
 
 /// A stateless operator of a chain.
-pub trait Stage: Send {
+pub trait Stateless: Send {
     /// Changes the run in place.
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError>;
 

@@ -5,14 +5,14 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use penstock_memory::batch::Rows;
+use penstock_memory::batch::LoadRows;
 use penstock_memory::{Batch, BatchError, ColumnBuf, Payload, Physical, Run, SlotId, SourceColumns, Values};
 use penstock_types::ComputeError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Stage;
+use crate::Stateless;
 use crate::keys::{KeyIndex, MISSING};
 
 /// What happens to a row without a match.
@@ -45,7 +45,7 @@ pub struct DuplicateKey {
 fn load(batch: &Batch, column: usize, physical: Physical) -> ColumnBuf {
     let mut loaded = ColumnBuf::new(physical);
     if batch.rows() > 0 {
-        batch.load(column, 0, batch.rows(), Rows::All, &mut loaded);
+        batch.load(column, 0, batch.rows(), LoadRows::All, &mut loaded);
     }
     loaded
 }
@@ -128,9 +128,9 @@ impl LookupTable {
 
 /// Where a lookup finds its table. Clones speak of the same place.
 #[derive(Clone)]
-pub struct LookupPlace(Arc<Place>);
+pub struct LookupPlace(Arc<SharedTable>);
 
-struct Place {
+struct SharedTable {
     table: Mutex<Arc<LookupTable>>,
     /// Rises with each new table, so that nobody takes the lock without need.
     version: AtomicU64,
@@ -139,7 +139,7 @@ struct Place {
 impl LookupPlace {
     /// A place with that table.
     pub fn new(table: Arc<LookupTable>) -> Self {
-        Self(Arc::new(Place { table: Mutex::new(table), version: AtomicU64::new(0) }))
+        Self(Arc::new(SharedTable { table: Mutex::new(table), version: AtomicU64::new(0) }))
     }
 
     /// Puts another table there, of the same columns: it counts for the runs that begin from now on.
@@ -181,7 +181,7 @@ impl Lookup {
     }
 }
 
-impl Stage for Lookup {
+impl Stateless for Lookup {
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
         let version = self.place.version();
         if version != self.version {

@@ -4,7 +4,7 @@ use penstock_expr::{Expression, Rejected};
 use penstock_memory::{Run, SlotId};
 use penstock_types::ComputeError;
 
-use crate::Stage;
+use crate::Stateless;
 
 /// A projection: what it computes, and where to.
 pub struct Project {
@@ -18,7 +18,7 @@ impl Project {
     }
 }
 
-impl Stage for Project {
+impl Stateless for Project {
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError> {
         for (expression, slot) in &self.computed {
             let column = expression.evaluate(run)?;

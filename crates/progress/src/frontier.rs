@@ -1,7 +1,7 @@
 //! How far event time has come where several inputs meet.
 //!
-//! F1. The watermark never falls.
-//! F2. It is the smallest of the inputs that have neither ended nor gone idle. While all of them are idle it stays where it
+//! FRONTIER-1. The watermark never falls.
+//! FRONTIER-2. It is the smallest of the inputs that have neither ended nor gone idle. While all of them are idle it stays where it
 //!     is. An input that pauses has ended for now, and is still waited for.
 
 use crate::watermark::NEVER;
@@ -96,7 +96,7 @@ impl Frontier {
         let before = self.watermark;
         let heard = self.inputs.iter().filter(|input| !input.is_idle && !input.has_ended);
         if let Some(least) = heard.map(|input| input.watermark).min() {
-            self.watermark = before.max(least); // F1, F2
+            self.watermark = before.max(least); // FRONTIER-1, FRONTIER-2
         }
         if laws::are_checked() {
             self.check(before);
@@ -104,7 +104,7 @@ impl Frontier {
         (self.watermark > before).then_some(self.watermark)
     }
 
-    /// Looks at every input again: the watermark was `before`, and is what F1 and F2 say now.
+    /// Looks at every input again: the watermark was `before`, and is what FRONTIER-1 and FRONTIER-2 say now.
     fn check(&self, before: i64) {
         let mut least = None;
         for input in &self.inputs {
@@ -113,13 +113,13 @@ impl Frontier {
             }
         }
         let after = self.watermark;
-        law!(after >= before, "the watermark of all inputs falls from {before} to {after}"); // F1
+        law!(after >= before, "the watermark of all inputs falls from {before} to {after}"); // FRONTIER-1
         // An input that speaks again may be behind: then the watermark stays.
         let expected = least.map_or(before, |least| least.max(before));
         law!(
             after == expected,
             "the inputs have come to {least:?}, and their watermark from {before} to {after}"
-        ); // F2
+        ); // FRONTIER-2
     }
 }
 

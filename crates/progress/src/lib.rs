@@ -19,5 +19,5 @@ pub mod windows;
 
 pub use aligned::Aligned;
 pub use frontier::Frontier;
-pub use watermark::{BoundedDelay, NEVER, Stands};
+pub use watermark::{BoundedDelay, NEVER, WatermarkSide};
 pub use windows::Windows;

@@ -5,9 +5,9 @@
 //! smallest time is not below the watermark at its end cannot hold a late row, and pays for a
 //! minimum and a maximum only.
 //!
-//! W1. The watermark never falls.
-//! W2. It is the largest time, or mark, so far minus the delay; no row brings it further than that.
-//! W3. A run that is said to hold no late row holds none.
+//! WATERMARK-1. The watermark never falls.
+//! WATERMARK-2. It is the largest time, or mark, so far minus the delay; no row brings it further than that.
+//! WATERMARK-3. A run that is said to hold no late row holds none.
 
 use crate::{law, laws};
 
@@ -16,9 +16,9 @@ pub const NEVER: i64 = i64::MIN;
 
 /// Where the watermark stands that a row brings along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stands {
+pub enum WatermarkSide {
     /// Behind the row: it is not judged by it.
-    Behind,
+    After,
     /// Before the row, which is judged by it.
     Before,
 }
@@ -55,7 +55,7 @@ impl BoundedDelay {
     pub fn observe_marks(
         &mut self,
         (times, range): (&[i64], (i64, i64)),
-        (marks, stands): (&[i64], Stands),
+        (marks, stands): (&[i64], WatermarkSide),
         is_valid: impl Fn(usize) -> bool,
         before: &mut Vec<i64>,
     ) -> bool {
@@ -70,7 +70,7 @@ impl BoundedDelay {
             self.check(earlier, times, |row| is_valid(row).then(|| marks[row]), range.0 >= self.watermark());
         }
         if range.0 >= self.watermark() {
-            return false; // W3
+            return false; // WATERMARK-3
         }
         before.clear();
         let mut source = earlier;
@@ -80,7 +80,7 @@ impl BoundedDelay {
             if is_valid(row) {
                 source.raise(marks[row]);
             }
-            let watermark = if stands == Stands::Before { source.watermark() } else { stood };
+            let watermark = if stands == WatermarkSide::Before { source.watermark() } else { stood };
             behind |= time < watermark;
             before.push(watermark);
         }
@@ -137,7 +137,7 @@ impl BoundedDelay {
             self.check(earlier, times, |row| Some(times[row]), smallest >= self.watermark());
         }
         if smallest >= self.watermark() {
-            return false; // W3
+            return false; // WATERMARK-3
         }
         let after = |watermark: i64, time: i64| watermark.max(time.saturating_sub(self.delay));
         let first = earlier.watermark();
@@ -175,12 +175,12 @@ impl BoundedDelay {
             law!(
                 !on_time || time >= watermark,
                 "a row of {time} is on time behind the watermark {watermark}"
-            ); // W3
+            ); // WATERMARK-3
             largest = largest.max(mark(row));
         }
         let (before, after, allowed) = (earlier.watermark(), self.watermark(), behind(largest));
-        law!(after >= before, "the watermark of a source falls from {before} to {after}"); // W1
-        law!(after == allowed, "rows bring the watermark of a source to {after}, and its delay to {allowed}"); // W2
+        law!(after >= before, "the watermark of a source falls from {before} to {after}"); // WATERMARK-1
+        law!(after == allowed, "rows bring the watermark of a source to {after}, and its delay to {allowed}"); // WATERMARK-2
     }
 }
 
@@ -294,7 +294,7 @@ mod tests {
             let (times, marks): (Vec<i64>, Vec<i64>) =
                 rows.iter().map(|&(time, mark)| (time, mark.unwrap_or(7))).unzip();
             let range = min_max(&times).expect("there are rows");
-            for stands in [Stands::Before, Stands::Behind] {
+            for stands in [WatermarkSide::Before, WatermarkSide::After] {
                 let mut source = BoundedDelay { delay, largest: first };
                 let mut before = Vec::new();
                 let is_valid = |row: usize| rows[row].1.is_some();
@@ -304,7 +304,7 @@ mod tests {
                 for &(_, mark) in &rows {
                     let stood = largest;
                     largest = largest.max(mark);
-                    let judge = if stands == Stands::Before { largest } else { stood };
+                    let judge = if stands == WatermarkSide::Before { largest } else { stood };
                     judges.push(judge.map_or(NEVER, |judge| judge - delay));
                 }
                 prop_assert_eq!(source.largest, largest);

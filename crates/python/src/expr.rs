@@ -2,7 +2,7 @@
 
 use penstock_border::guarded;
 use penstock_engine::Aggregate as PlanAggregate;
-use penstock_expr::{BinaryOp, Expr as Tree, Function, UnaryOp, read_type};
+use penstock_expr::{BinaryOp, Expr as Tree, ScalarFunction, UnaryOp, read_type};
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::closest;
 use pyo3::exceptions::PyValueError;
@@ -71,7 +71,7 @@ impl Expr {
     #[staticmethod]
     fn call(py: Python<'_>, name: &str, inputs: Vec<Py<Self>>) -> PyResult<Self> {
         let inputs = inputs.iter().map(|input| input.get().tree.clone()).collect();
-        let made = Function::from_name(name).and_then(|function| Tree::call(function, inputs));
+        let made = ScalarFunction::from_name(name).and_then(|function| Tree::call(function, inputs));
         Ok(Self { tree: made.map_err(|error| plan_error(py, error))? })
     }
 

@@ -13,7 +13,7 @@ mod tenants;
 use penstock_border::guarded;
 use penstock_engine::options::choose;
 use penstock_types::PlanError;
-use penstock_workloads::{Rows, WorkloadError, row_range, ysb};
+use penstock_workloads::{Generator, WorkloadError, row_range, ysb};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};

@@ -3,9 +3,9 @@
 //! One thread waits, any number signal. The protocol needs no fence, because every step is a
 //! read-modify-write of one state word, and those are totally ordered:
 //!
-//! G1. A signaller publishes first and then swaps READY in. If the swap gave WAITING, it wakes the
+//! GATE-1. A signaller publishes first and then swaps READY in. If the swap gave WAITING, it wakes the
 //!     waiter.
-//! G2. The waiter goes to sleep only through a compare-exchange from EMPTY to WAITING, made with the
+//! GATE-2. The waiter goes to sleep only through a compare-exchange from EMPTY to WAITING, made with the
 //!     lock held. It fails when READY is set, so a signal that came before is never slept through; a
 //!     signal that comes after sees WAITING, takes the lock, and thus finds the waiter asleep.
 

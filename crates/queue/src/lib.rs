@@ -7,16 +7,16 @@
 //! - [`supply`]: one thread makes things in the background for others that ask ahead of need
 //! - [`gate`]: where a thread sleeps until another one has something for it
 //! - [`wake`]: how a task learns that there is something for it
-//! - [`called`]: how a task learns that it is to look at something that no counter tells
+//! - [`run_request`]: a request for one run of a task, for work that no counter reports
 //! - [`wanted`]: how a task learns of something that it rarely waits for
 //!
 //! Atomics and cells come from [`sync`], which loom and shuttle replace under `--cfg loom` and `--cfg shuttle`.
 
-pub mod called;
 pub mod gate;
 pub mod log;
 pub mod pile;
 pub mod ring;
+pub mod run_request;
 pub mod schedule;
 pub mod supply;
 pub mod sync;

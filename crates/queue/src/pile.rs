@@ -2,11 +2,11 @@
 //!
 //! A pile is one word, `top`, and the values below it hang together as a list.
 //!
-//! P1. `top` is null (empty), the address of CLOSED, or the newest node. CLOSED is final.
-//! P2. A node is written by the thread that pushes it, until the exchange that makes it the top; from then on it
+//! PILE-1. `top` is null (empty), the address of CLOSED, or the newest node. CLOSED is final.
+//! PILE-2. A node is written by the thread that pushes it, until the exchange that makes it the top; from then on it
 //!     is not touched before an exchange takes it out together with all below it. Whoever made that exchange
 //!     owns them all.
-//! P3. A node says by address what is below it: whichever node is the top of the pile, under that address, at the
+//! PILE-3. A node says by address what is below it: whichever node is the top of the pile, under that address, at the
 //!     exchange. Between the look at the top and the exchange that one may have been taken and freed, and another
 //!     one pushed that was allocated in its place. Nobody ever takes a single value, so the list is right
 //!     either way; but a pointer from the look would be one to the node that is gone. So every node is
@@ -18,9 +18,9 @@ use std::ptr;
 
 use crate::sync::{AtomicPtr, Ordering, UnsafeCell, ordering};
 
-struct Node<T> {
+struct PileNode<T> {
     value: UnsafeCell<Option<T>>,
-    /// Address of the next older node, or 0 (P3).
+    /// Address of the next older node, or 0 (PILE-3).
     below: usize,
 }
 
@@ -28,19 +28,19 @@ struct Node<T> {
 static CLOSED: u8 = 0;
 
 /// What is in `top` of a closed pile: never read through, whatever it points to.
-fn closed<T>() -> *mut Node<T> {
+fn closed<T>() -> *mut PileNode<T> {
     (&raw const CLOSED).cast_mut().cast()
 }
 
 /// Where any thread leaves values and any thread takes all of them. No call waits for another one.
 pub struct Pile<T> {
-    top: AtomicPtr<Node<T>>,
+    top: AtomicPtr<PileNode<T>>,
     owns: PhantomData<*mut T>,
 }
 
-// SAFETY: a pile owns its values (P2), and they may move to another thread with it.
+// SAFETY: a pile owns its values (PILE-2), and they may move to another thread with it.
 unsafe impl<T: Send> Send for Pile<T> {}
-// SAFETY: by P2 a value is with one thread at a time and is handed over with Release and Acquire; no thread gets a
+// SAFETY: by PILE-2 a value is with one thread at a time and is handed over with Release and Acquire; no thread gets a
 // reference to a value in the pile, so `T: Send` is enough.
 unsafe impl<T: Send> Sync for Pile<T> {}
 
@@ -64,12 +64,12 @@ impl<T> Pile<T> {
 
     /// Puts a value on top, or gives it back when the pile is closed.
     pub fn push(&self, value: T) -> Result<(), T> {
-        let mut node = Box::new(Node { value: UnsafeCell::new(Some(value)), below: 0 });
+        let mut node = Box::new(PileNode { value: UnsafeCell::new(Some(value)), below: 0 });
         let mut top = self.top.load(Ordering::Relaxed);
         while top != closed() {
             node.below = top.addr();
             let raw = Box::into_raw(node);
-            // P3, for the node above this one.
+            // PILE-3, for the node above this one.
             raw.expose_provenance();
             // Release: pairs with the Acquire in `take_all` and `close`. Whoever takes the node sees its value; and
             // the nodes below it as well, since the exchange goes on with the release of theirs.
@@ -78,7 +78,7 @@ impl<T> Pile<T> {
                 Ok(_) => return Ok(()),
                 Err(now) => top = now,
             }
-            // SAFETY: the exchange failed, so the node is still this thread's alone (P2).
+            // SAFETY: the exchange failed, so the node is still this thread's alone (PILE-2).
             node = unsafe { Box::from_raw(raw) };
         }
         match take_value(&node) {
@@ -94,7 +94,7 @@ impl<T> Pile<T> {
             // Acquire: pairs with the Release in `push`.
             let see = ordering("pile.take", Ordering::Acquire);
             match self.top.compare_exchange(top, ptr::null_mut(), see, Ordering::Relaxed) {
-                // P2: the exchange made the list this thread's own.
+                // PILE-2: the exchange made the list this thread's own.
                 Ok(top) => return unpile(top),
                 Err(now) => top = now,
             }
@@ -121,20 +121,20 @@ impl<T> Drop for Pile<T> {
     }
 }
 
-fn take_value<T>(node: &Node<T>) -> Option<T> {
+fn take_value<T>(node: &PileNode<T>) -> Option<T> {
     node.value.with_mut(|value| {
-        // SAFETY: by P2 the node belongs to the caller alone, whether it was never pushed or has been taken out.
+        // SAFETY: by PILE-2 the node belongs to the caller alone, whether it was never pushed or has been taken out.
         unsafe { &mut *value }.take()
     })
 }
 
-/// The values of a list that the caller owns by P2.
-fn unpile<T>(mut top: *mut Node<T>) -> Vec<T> {
+/// The values of a list that the caller owns by PILE-2.
+fn unpile<T>(mut top: *mut PileNode<T>) -> Vec<T> {
     let mut values = Vec::new();
     while !top.is_null() {
-        // SAFETY: by P2 the node came out of a Box in `push` and the caller owns it.
+        // SAFETY: by PILE-2 the node came out of a Box in `push` and the caller owns it.
         let node = unsafe { Box::from_raw(top) };
-        // P3: null, or a node that was exposed and is not freed yet, since the caller owns it.
+        // PILE-3: null, or a node that was exposed and is not freed yet, since the caller owns it.
         top = ptr::with_exposed_provenance_mut(node.below);
         values.extend(take_value(&node));
     }

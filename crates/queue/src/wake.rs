@@ -19,8 +19,8 @@ impl Wake for Gate {
 
 /// Wakes nobody: for whoever looks again on its own.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nobody;
+pub struct NoWake;
 
-impl Wake for Nobody {
+impl Wake for NoWake {
     fn wake(&self) {}
 }

@@ -2,7 +2,7 @@
 //!
 //! Whoever makes some wakes the other side only if that one has asked.
 //!
-//! A1. The one who needs some asks, and then looks again; the one who makes some does so first, and then takes the
+//! WANTED-1. The one who needs some asks, and then looks again; the one who makes some does so first, and then takes the
 //!     question back. Both are a read-modify-write of one word: either the question comes later, and the second look
 //!     finds what was made, or it comes before, and whoever made some wakes the one who asked.
 

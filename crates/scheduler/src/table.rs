@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
-use penstock_queue::called::Called;
 use penstock_queue::log::Work;
+use penstock_queue::run_request::RunRequest;
 use penstock_queue::schedule::Level;
 
 use crate::policy::{Decision, is_worth_running};
@@ -43,7 +43,7 @@ pub struct TaskRow {
     /// Whether the task is gone: nothing waits for it any more.
     is_gone: AtomicBool,
     /// Whether somebody wants the task to look at something that no counter tells.
-    called: Called,
+    run_request: RunRequest,
 }
 
 #[derive(Default)]
@@ -126,18 +126,18 @@ impl TaskRow {
             return Work::default();
         }
         let mut work = self.pending.get().map_or_else(Work::default, |pending| pending.work());
-        work.signals += self.did.unfinished.get() + u64::from(self.called.is_waiting());
+        work.signals += self.did.unfinished.get() + u64::from(self.run_request.is_waiting());
         work
     }
 
     /// Notes that the task is to look at something that no counter tells: a stop, a timer, a request.
     pub fn call(&self) {
-        self.called.call();
+        self.run_request.request_run();
     }
 
     /// The task is about to look.
     pub fn answer(&self) {
-        self.called.answer();
+        self.run_request.clear_request();
     }
 
     /// Says that the task may have room for its output again.
@@ -178,7 +178,7 @@ impl TaskRow {
     /// Returns the level of a task that is ready. One that has had its quantum since the last plan comes after those that
     /// have not, whatever waits for it, unless it is called: plans may be late.
     pub fn level(&self) -> Level {
-        if self.called.is_waiting() {
+        if self.run_request.is_waiting() {
             return Level::FIRST;
         }
         let work = self.work();

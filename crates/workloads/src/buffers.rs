@@ -4,8 +4,8 @@
 //! have its pages filled with zeros costs several times as much as the rows do. So whoever makes batch after
 //! batch remembers the buffers of the last ones, and writes into those that were given up.
 //!
-//! B1. A buffer is written only when nobody else has it: `into_vec` refuses one that is shared.
-//! B2. What is kept never comes to more than [`KEPT_BYTES`], most of which the reader has as well.
+//! BUFFERS-1. A buffer is written only when nobody else has it: `into_vec` refuses one that is shared.
+//! BUFFERS-2. What is kept never comes to more than [`KEPT_BYTES`], most of which the reader has as well.
 
 use std::collections::VecDeque;
 

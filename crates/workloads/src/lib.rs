@@ -3,11 +3,11 @@
 //! A workload is an endless data set. Its rows are numbered from 0, and a caller asks for a range of row ids:
 //! nothing is read from disk and no generator carries state from one row to the next.
 //!
-//! W1. A row is a pure function of the seed, the options and its row id. However a range is cut into batches,
+//! WORKLOAD-1. A row is a pure function of the seed, the options and its row id. However a range is cut into batches,
 //!     and whoever makes them, the rows are the same.
-//! W2. An option changes only the columns it speaks of: the others keep their values, row by row.
-//! W3. The data set of a seed never changes between releases. The tests hold checksums of it.
-//! W4. Options and ranges are checked before the first row is made; making rows cannot fail.
+//! WORKLOAD-2. An option changes only the columns it speaks of: the others keep their values, row by row.
+//! WORKLOAD-3. The data set of a seed never changes between releases. The tests hold checksums of it.
+//! WORKLOAD-4. Options and ranges are checked before the first row is made; making rows cannot fail.
 //!
 //! - [`cm`]: the events of a computing cluster, after a published trace.
 //! - [`ipq`]: ad revenue and logs of many sources, with volumes that vary, and the jobs of mixed tenants.
@@ -41,4 +41,4 @@ mod zipf;
 pub use buffers::Buffers;
 pub use error::WorkloadError;
 pub use rates::{MAX_STEP_EVERY_S, STEPS};
-pub use rows::{Batches, MAX_BATCH_ROWS, Rows, row_range};
+pub use rows::{Batches, Generator, MAX_BATCH_ROWS, row_range};

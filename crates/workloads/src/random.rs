@@ -10,11 +10,11 @@ const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The random numbers of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lane {
+pub(crate) struct RandomStream {
     origin: u64,
 }
 
-impl Lane {
+impl RandomStream {
     pub(crate) fn new(seed: u64, lane: u64) -> Self {
         // Mixed twice: neighbouring seeds and neighbouring lanes must not be shifted copies of each other.
         Self { origin: mix(mix(seed.wrapping_add(STEP)) ^ lane.wrapping_mul(STEP)) }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn each_row_bit_flips_about_half_of_the_output() {
-        let lane = Lane::new(7, 3);
+        let lane = RandomStream::new(7, 3);
         for bit in 0..64 {
             let flipped: u32 =
                 (0..1_000).map(|row| (lane.bits(row) ^ lane.bits(row ^ (1 << bit))).count_ones()).sum();
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn lanes_and_seeds_are_independent() {
-        let (a, b, c) = (Lane::new(7, 0), Lane::new(7, 1), Lane::new(8, 0));
+        let (a, b, c) = (RandomStream::new(7, 0), RandomStream::new(7, 1), RandomStream::new(8, 0));
         for other in [b, c] {
             let agreeing: u32 = (0..1_000).map(|row| (!(a.bits(row) ^ other.bits(row))).count_ones()).sum();
             let mean = f64::from(agreeing) / 1_000.0;
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn below_stays_below_and_reaches_every_value() {
-        let lane = Lane::new(1, 1);
+        let lane = RandomStream::new(1, 1);
         let mut seen = [0u32; 5];
         for row in (0..5_000).chain(u64::MAX - 5_000..u64::MAX) {
             seen[lane.below(row, 5) as usize] += 1;

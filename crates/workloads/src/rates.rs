@@ -2,7 +2,7 @@
 //!
 //! A step is so many seconds long, and the steps of a round have [`STEPS`] times as many rows per second. A
 //! row is found by division, whatever the row: first its round, which all have the same number of rows, then
-//! its step, then its place in there (W1). A step begins on a whole second with a row, so that no time is
+//! its step, then its place in there (WORKLOAD-1). A step begins on a whole second with a row, so that no time is
 //! lost or gained where the rate changes.
 
 use crate::{WorkloadError, bounds};

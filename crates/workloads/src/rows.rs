@@ -20,8 +20,8 @@ pub fn row_range(start: u64, rows: u64) -> Result<Range<u64>, WorkloadError> {
     Ok(start..end)
 }
 
-/// An endless table: a row is a pure function of its number (W1).
-pub trait Rows: Send + Sync {
+/// An endless table: a row is a pure function of its number (WORKLOAD-1).
+pub trait Generator: Send + Sync {
     /// Its columns.
     fn schema(&self) -> SchemaRef;
 
@@ -72,7 +72,7 @@ pub trait Rows: Send + Sync {
 }
 
 /// A table that is shared, of whatever kind.
-impl<R: Rows + ?Sized> Rows for Arc<R> {
+impl<R: Generator + ?Sized> Generator for Arc<R> {
     fn schema(&self) -> SchemaRef {
         (**self).schema()
     }
@@ -90,7 +90,7 @@ impl<R: Rows + ?Sized> Rows for Arc<R> {
     }
 }
 
-/// The batches of a range of rows; see [`Rows::batches`].
+/// The batches of a range of rows; see [`Generator::batches`].
 #[derive(Debug)]
 pub struct Batches<R> {
     of: R,
@@ -99,7 +99,7 @@ pub struct Batches<R> {
     buffers: Buffers,
 }
 
-impl<R: Rows> Iterator for Batches<R> {
+impl<R: Generator> Iterator for Batches<R> {
     type Item = RecordBatch;
 
     fn next(&mut self) -> Option<RecordBatch> {

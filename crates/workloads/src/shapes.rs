@@ -1,7 +1,7 @@
 //! The shapes of distributions: random bits in, a number out.
 //!
 //! Only additions, multiplications, divisions and casts, which give the same bits on every platform. The
-//! library's `exp2`, `ln` and the like may differ in the last one, and the data set with them (W3).
+//! library's `exp2`, `ln` and the like may differ in the last one, and the data set with them (WORKLOAD-3).
 
 use std::f64::consts::{LN_2, SQRT_2};
 
@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::random::Lane;
+    use crate::random::RandomStream;
 
     proptest! {
         #[test]
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn shapes_have_their_quantiles() {
-        let lane = Lane::new(3, 0);
+        let lane = RandomStream::new(3, 0);
         let of = |shape: &dyn Fn(u64) -> f64| {
             let mut values: Vec<f64> = (0..100_000).map(|row| shape(lane.bits(row))).collect();
             values.sort_by(f64::total_cmp);

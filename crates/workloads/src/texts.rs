@@ -6,14 +6,14 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use crate::Buffers;
 
 /// A column of text that is being filled.
-pub(crate) struct Texts {
+pub(crate) struct TextColumn {
     /// Longer than the texts will be: whatever stands behind `end` is of no account.
     bytes: Vec<u8>,
     end: usize,
     offsets: Vec<i32>,
 }
 
-impl Texts {
+impl TextColumn {
     /// For so many rows, each at most `width` long. Together they must stay below 2 GiB: a batch of any
     /// workload does, with texts up to 127 bytes.
     pub(crate) fn with_room(rows: usize, width: usize, buffers: &mut Buffers) -> Self {
@@ -69,7 +69,7 @@ impl<const WIDTH: usize> Words<WIDTH> {
         numbers: impl ExactSizeIterator<Item = usize>,
         buffers: &mut Buffers,
     ) -> StringArray {
-        let mut texts = Texts::with_room(numbers.len(), WIDTH, buffers);
+        let mut texts = TextColumn::with_room(numbers.len(), WIDTH, buffers);
         for number in numbers {
             let (field, length) = &self.fields[number];
             texts.push(field, *length);

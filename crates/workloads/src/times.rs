@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::rates::Rates;
 use crate::{Buffers, WorkloadError, bounds};
 
@@ -25,9 +25,9 @@ pub(crate) struct Times {
     pace: Pace,
     /// The time of row 0; not before 1970.
     start_ms: u64,
-    jitter: Lane,
-    is_late: Lane,
-    late_by: Lane,
+    jitter: RandomStream,
+    is_late: RandomStream,
+    late_by: RandomStream,
 }
 
 impl Times {
@@ -36,9 +36,9 @@ impl Times {
         Self {
             pace,
             start_ms,
-            jitter: Lane::new(seed, first_lane),
-            is_late: Lane::new(seed, first_lane + 1),
-            late_by: Lane::new(seed, first_lane + 2),
+            jitter: RandomStream::new(seed, first_lane),
+            is_late: RandomStream::new(seed, first_lane + 1),
+            late_by: RandomStream::new(seed, first_lane + 2),
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use penstock_expr::{Expr, Expression, Scope, compile as compile_expr};
 use penstock_memory::{ColumnKind, Physical, Run, SlotId};
-use penstock_operators::{Filter, Grouping, Lookup, LookupPlace, Project, Stage};
+use penstock_operators::{Filter, Grouping, Lookup, LookupPlace, Project, Stateless};
 use penstock_types::PlanError;
 
 use crate::plan::{EventTime, Step, TableStep};
@@ -44,7 +44,7 @@ pub(super) struct ClockSlots {
 pub(super) struct Op {
     pub(super) name: &'static str,
     /// There until it stands in a task.
-    pub(super) stage: Option<Box<dyn Stage>>,
+    pub(super) stage: Option<Box<dyn Stateless>>,
     pub(super) reads: Vec<SlotId>,
     pub(super) fills: Vec<SlotId>,
     /// The columns that it sees, where rows that it rejects are handed out.
@@ -167,7 +167,7 @@ impl Segment {
     fn push(
         &mut self,
         name: &'static str,
-        stage: impl Stage + 'static,
+        stage: impl Stateless + 'static,
         mut reads: Vec<SlotId>,
         fills: Vec<SlotId>,
     ) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use penstock_memory::{SlotId, SourceColumns};
 use penstock_operators::Stateful;
-use penstock_progress::{BoundedDelay, Stands};
+use penstock_progress::{BoundedDelay, WatermarkSide};
 use penstock_types::PlanError;
 
 use super::keyed::{self, PortSlots};
@@ -239,8 +239,8 @@ impl Builder<'_> {
                         Some(Watermarks::Function(_)) => TimeFrom::Marked { time: column(name) },
                         from => {
                             let marks = from.as_ref().and_then(|from| match from {
-                                Watermarks::Column(marks) => Some((column(marks), Stands::Behind)),
-                                Watermarks::Before(marks) => Some((column(marks), Stands::Before)),
+                                Watermarks::Column(marks) => Some((column(marks), WatermarkSide::After)),
+                                Watermarks::Before(marks) => Some((column(marks), WatermarkSide::Before)),
                                 Watermarks::Function(_) => None,
                             });
                             TimeFrom::Columns { time: column(name), marks, is_end: stream.is_end }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_memory::Coordinator;
-use penstock_operators::Held;
+use penstock_operators::HeldRows;
 use penstock_queue::log::Work;
 use penstock_scheduler::profile::Counter;
 
@@ -166,8 +166,9 @@ impl TaskFace {
     /// Returns what is lost if it is dropped now. What waits for whoever merges counts where it comes from (CHARGE-3).
     fn waiting(&self) -> Waiting {
         let row = &self.bell.row;
-        let on_its_way = self.load.as_ref().map_or_else(Held::default, |load| load.held());
-        let held = Held { rows: row.did.held_rows.get(), sessions: row.did.held_sessions.get() } + on_its_way;
+        let on_its_way = self.load.as_ref().map_or_else(HeldRows::default, |load| load.held());
+        let held =
+            HeldRows { rows: row.did.held_rows.get(), sessions: row.did.held_sessions.get() } + on_its_way;
         let pending = if self.merges { 0 } else { row.work().rows };
         let in_windows = if self.output.is_some() { 0 } else { held.rows };
         Waiting { rows: pending + held.rows, in_windows, sessions: held.sessions }

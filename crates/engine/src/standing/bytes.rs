@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
-use penstock_operators::Snapshot;
+use penstock_operators::StateSnapshot;
 use thiserror::Error;
 
 use super::Standing;
@@ -134,7 +134,7 @@ impl Standing {
                 _ => {
                     let watermark = from.time()?;
                     let tables = (0..from.count()?).map(|_| from.table()).collect::<Result<_, _>>()?;
-                    Some(OperatorState { watermark, snapshot: Snapshot { tables } })
+                    Some(OperatorState { watermark, snapshot: StateSnapshot { tables } })
                 }
             });
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use penstock_memory::Run;
 use penstock_memory::coordinator::StateAccount;
-use penstock_operators::Stage;
+use penstock_operators::Stateless;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
 
@@ -17,7 +17,7 @@ pub struct Link {
     /// Its name.
     pub name: &'static str,
     /// The operator.
-    pub stage: Box<dyn Stage>,
+    pub stage: Box<dyn Stateless>,
     /// What it did.
     pub profile: Arc<Profile>,
     /// The columns that it sees, where rows that it rejects are handed out.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use penstock_memory::coordinator::StateAccount;
-use penstock_operators::Held;
+use penstock_operators::HeldRows;
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
 
@@ -35,9 +35,9 @@ impl Load {
     }
 
     /// Returns the rows and sessions of the state that is on its way.
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> HeldRows {
         // Relaxed: numbers for people.
-        Held { rows: self.rows.load(Ordering::Relaxed), sessions: self.sessions.load(Ordering::Relaxed) }
+        HeldRows { rows: self.rows.load(Ordering::Relaxed), sessions: self.sessions.load(Ordering::Relaxed) }
     }
 
     /// Returns true if so many bytes more may be sent. If not, the lane is woken when that may be so.
@@ -54,19 +54,19 @@ impl Load {
 /// The charge of state that was split off.
 pub struct Charged {
     account: StateAccount,
-    held: Held,
+    held: HeldRows,
     load: Option<Arc<Load>>,
 }
 
 impl Charged {
     /// The charge of a state that holds so many rows and sessions.
-    pub fn new(account: StateAccount, held: Held) -> Self {
+    pub fn new(account: StateAccount, held: HeldRows) -> Self {
         Self { account, held, load: None }
     }
 
     /// Returns the rows and sessions that are not on their way yet.
-    pub fn unsent(&self) -> Held {
-        if self.is_sent() { Held::default() } else { self.held }
+    pub fn unsent(&self) -> HeldRows {
+        if self.is_sent() { HeldRows::default() } else { self.held }
     }
 
     /// Returns the bytes charged.

@@ -2,7 +2,7 @@
 //!
 //! Sources, operators and outputs are known by their numbers in the plan.
 
-use penstock_operators::{Snapshot, Stateful};
+use penstock_operators::{StateSnapshot, Stateful};
 use penstock_types::PlanError;
 
 /// The state of one operator.
@@ -11,7 +11,7 @@ pub struct OperatorState {
     /// The watermark that it had reached.
     pub watermark: i64,
     /// Its state, by its contract.
-    pub snapshot: Snapshot,
+    pub snapshot: StateSnapshot,
 }
 
 /// Keeps the state of a query from one part of its input to the next.

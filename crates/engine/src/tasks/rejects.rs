@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use penstock_expr::Rejected;
 use penstock_memory::{ColumnBuf, Exporter, Parcel, Run, SlotId};
-use penstock_operators::Stage;
+use penstock_operators::Stateless;
 use penstock_types::ComputeError;
 
 use crate::tasks::error::RunError;
@@ -64,7 +64,7 @@ impl Rejects {
     /// The error of the operator, if no row is to blame.
     pub fn take_out(
         &mut self,
-        (name, stage, sight): (&str, &mut dyn Stage, Option<&Arc<Sight>>),
+        (name, stage, sight): (&str, &mut dyn Stateless, Option<&Arc<Sight>>),
         run: &mut Run,
         error: ComputeError,
     ) -> Result<u64, RunError> {
@@ -184,7 +184,7 @@ fn letter(
 mod tests {
     use arrow_array::Int64Array;
     use penstock_memory::Coordinator;
-    use penstock_memory::coordinator::Options;
+    use penstock_memory::coordinator::CoordinatorOptions;
 
     use super::*;
     use crate::tasks::clock::tests::Hand;
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn letters_block_a_task_only_once_they_were_refused() {
-        let coordinator = Coordinator::new(Options::default()).unwrap();
+        let coordinator = Coordinator::new(CoordinatorOptions::default()).unwrap();
         let results = Results::new(coordinator.result_account(), Hand::at(0));
         let mut rejects = Rejects::new(Some(results.clone()));
         let row =

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use penstock_memory::edge::{EdgeGauge, Next, Rows};
+use penstock_memory::edge::{EdgeGauge, EdgeNext, EdgeRows};
 use penstock_memory::{EdgeReader, Exporter, Parcel, Physical, Run, Signal, SlotId};
-use penstock_operators::Held;
+use penstock_operators::HeldRows;
 use penstock_progress::NEVER;
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
@@ -100,8 +100,8 @@ impl Sink {
         let is_pressed = self.flush.take();
         let pending = self.reader.pending();
         let rows = match self.reader.peek(usize::MAX) {
-            Next::Rows(rows) if self.writer.only_counts() => rows.len(),
-            Next::Rows(Rows::Lease(lease)) => {
+            EdgeNext::Rows(rows) if self.writer.only_counts() => rows.len(),
+            EdgeNext::Rows(EdgeRows::Lease(lease)) => {
                 let may_grow = pending <= lease.rows() as u64 && !lease.ends_block();
                 // A signal after them, such as the end, waits until they have gone.
                 let is_wanted = wants_partial || is_pressed || self.gauge.work().signals > 0;
@@ -111,7 +111,7 @@ impl Sink {
                 self.exporter.take(&lease, &self.columns)?;
                 lease.rows()
             }
-            Next::Rows(rows) => {
+            EdgeNext::Rows(rows) => {
                 let count = rows.len();
                 rows.begin(&mut self.run, &self.slots);
                 self.run.ready(&self.slots);
@@ -120,17 +120,17 @@ impl Sink {
                 self.exporter.append(&columns, count)?;
                 count
             }
-            Next::Watermark(watermark) => {
+            EdgeNext::Watermark(watermark) => {
                 self.reader.pass();
                 self.watermark = self.watermark.max(watermark);
                 return Ok(Step::Worked(0));
             }
-            Next::Signal(signal) => {
+            EdgeNext::Signal(signal) => {
                 self.reader.pass();
                 self.note(signal, context)?;
                 return Ok(Step::Worked(0));
             }
-            Next::Nothing | Next::Closed => {
+            EdgeNext::Nothing | EdgeNext::Closed => {
                 return if wants_partial { self.serve() } else { Ok(Step::Idle) };
             }
         };
@@ -226,7 +226,7 @@ impl Task for Sink {
             is_blocked: is_waiting,
             blocked_on: BlockedOn::Room,
             is_unfinished: is_waiting,
-            held: Held { rows: held, sessions: 0 },
+            held: HeldRows { rows: held, sessions: 0 },
         }
     }
 

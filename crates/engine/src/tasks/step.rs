@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use penstock_operators::Held;
+use penstock_operators::HeldRows;
 
 use crate::tasks::charge::Load;
 use crate::tasks::clock::Until;
@@ -62,7 +62,7 @@ pub struct Numbers {
     /// Whether output of what it has consumed has yet to leave.
     pub is_unfinished: bool,
     /// What it has taken in and not given out: rows of a sink, or the state of an operator.
-    pub held: Held,
+    pub held: HeldRows,
 }
 
 /// A task: what the scheduler runs. It knows its wakers and the [`Context`] of its query, never who runs it.

@@ -8,7 +8,7 @@ use crate::compile::unify::{common_number, decimal_scale, time_units, to_number,
 use crate::compile::{Typed, label, physical};
 use crate::expr::{BinaryOp, Expr};
 use crate::map::Map;
-use crate::node::Node;
+use crate::node::CompiledNode;
 use crate::scaled::{Scale, UNSCALED};
 use crate::typing::{as_decimal, common_integer, finer, integer, is_binary, is_string};
 
@@ -24,7 +24,7 @@ pub(crate) fn logic(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Res
         return Err(mismatch(expr, op, &left, &right, hint));
     }
     let nullable = left.nullable || right.nullable;
-    let node = Node::Logic { op, left: Box::new(left.node), right: Box::new(right.node) };
+    let node = CompiledNode::Logic { op, left: Box::new(left.node), right: Box::new(right.node) };
     Ok(Typed { node, data_type: DataType::Boolean, nullable, literal: None })
 }
 
@@ -32,8 +32,8 @@ pub(crate) fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -
     use DataType::{Boolean, Date32, Date64, Timestamp};
     const DAY_MS: i128 = 86_400_000;
     let nullable = left.nullable || right.nullable;
-    let compare = |on: Physical, left: Node, right: Node, scale: Scale| Typed {
-        node: Node::Compare { op, on, left: Box::new(left), right: Box::new(right), scale },
+    let compare = |on: Physical, left: CompiledNode, right: CompiledNode, scale: Scale| Typed {
+        node: CompiledNode::Compare { op, on, left: Box::new(left), right: Box::new(right), scale },
         data_type: Boolean,
         nullable,
         literal: None,
@@ -41,7 +41,7 @@ pub(crate) fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -
     // Times and dates of 32 bits are compared as 64.
     let long = |side: Typed| match physical(&side.data_type) {
         Physical::I64 => side.node,
-        _ => Node::map(Map::Widen(Physical::I64), side.node),
+        _ => CompiledNode::map(Map::Widen(Physical::I64), side.node),
     };
     let both = |test: fn(&DataType) -> bool| test(&left.data_type) && test(&right.data_type);
     if both(is_string) || both(is_binary) {
@@ -52,7 +52,7 @@ pub(crate) fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -
         && common_integer(&left.data_type, &right.data_type).is_none()
     {
         // uint64 with a signed type: 128 bits hold both.
-        let wide = |side: Typed| Node::map(Map::Widen(Physical::I128), side.node);
+        let wide = |side: Typed| CompiledNode::map(Map::Widen(Physical::I128), side.node);
         return Ok(compare(Physical::I128, wide(left), wide(right), UNSCALED));
     }
     if let Some(common) = common_number(&left.data_type, &right.data_type) {
@@ -78,19 +78,20 @@ pub(crate) fn comparison(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -
 
 pub(crate) fn arithmetic(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -> Result<Typed, PlanError> {
     let nullable = left.nullable || right.nullable;
-    let compute = |on: Physical, left: Node, right: Node, scale: Scale, data_type: DataType| Typed {
-        node: Node::Arithmetic {
-            op,
-            on,
-            left: Box::new(left),
-            right: Box::new(right),
-            scale,
-            label: label(expr, &data_type),
-        },
-        data_type,
-        nullable,
-        literal: None,
-    };
+    let compute =
+        |on: Physical, left: CompiledNode, right: CompiledNode, scale: Scale, data_type: DataType| Typed {
+            node: CompiledNode::Arithmetic {
+                op,
+                on,
+                left: Box::new(left),
+                right: Box::new(right),
+                scale,
+                label: label(expr, &data_type),
+            },
+            data_type,
+            nullable,
+            literal: None,
+        };
     let common = common_number(&left.data_type, &right.data_type);
     let integers = integer(&left.data_type).is_some() && integer(&right.data_type).is_some();
     if op == BinaryOp::Divide && (common.is_some() || integers) {

@@ -15,7 +15,7 @@ use crate::conversion::Rounding;
 use crate::expr::Expr;
 use crate::literal::Literal;
 use crate::map::Map;
-use crate::node::{Label, Node};
+use crate::node::{CompiledNode, Label};
 use crate::typing::{
     finer, integer, is_binary, is_float, is_string, per_day, stored_range, unit_of, units_in, whole_range,
 };
@@ -33,7 +33,7 @@ pub(crate) fn cast(expr: &Expr, input: Typed, to: &DataType) -> Result<Typed, Pl
     {
         return typed(node);
     }
-    let chain = Chain { node, label: label(expr, to), now: from };
+    let chain = CastChain { node, label: label(expr, to), now: from };
     typed(chain.to(expr, to)?)
 }
 
@@ -44,23 +44,23 @@ fn is_exact(literal: &Literal) -> bool {
 }
 
 /// The maps so far, and the type of what they have come to.
-pub(crate) struct Chain {
-    pub(crate) node: Node,
+pub(crate) struct CastChain {
+    pub(crate) node: CompiledNode,
     pub(crate) label: Arc<Label>,
     pub(crate) now: DataType,
 }
 
-impl Chain {
+impl CastChain {
     fn map(self, map: Map) -> Self {
-        Self { node: Node::map(map, self.node), ..self }
+        Self { node: CompiledNode::map(map, self.node), ..self }
     }
 
     fn checked(self, map: Map) -> Self {
-        Self { node: Node::checked(map, self.node, &self.label, &self.now), ..self }
+        Self { node: CompiledNode::checked(map, self.node, &self.label, &self.now), ..self }
     }
 
     fn divided(self, factor: i128, rounding: Rounding, now: DataType) -> Self {
-        Self { node: Node::map(Map::Divide { factor, rounding }, self.node), now, ..self }
+        Self { node: CompiledNode::map(Map::Divide { factor, rounding }, self.node), now, ..self }
     }
 
     /// Whole numbers between `from` as another storage, which takes `to`.
@@ -143,7 +143,7 @@ impl Chain {
         if physical(&self.now) == Physical::I64 { self } else { self.map(Map::Widen(Physical::I64)) }
     }
 
-    fn to(self, expr: &Expr, to: &DataType) -> Result<Node, PlanError> {
+    fn to(self, expr: &Expr, to: &DataType) -> Result<CompiledNode, PlanError> {
         use DataType::{
             Boolean, Date32, Date64, Decimal128, Duration, Float32, Float64, Time32, Time64, Timestamp,
         };

@@ -7,28 +7,28 @@ use penstock_memory::{ColumnBuf, Physical, Values, view::make_view};
 use crate::compile::physical;
 use crate::conversion::{decimal_to_f64, widen};
 use crate::literal::Literal;
-use crate::node::Node;
+use crate::node::CompiledNode;
 use crate::typing::{integer_holds, is_binary, is_string, units_in};
 
 /// A constant of a fixed-width type.
-pub(crate) fn number(value: i128, data_type: &DataType) -> Node {
+pub(crate) fn number(value: i128, data_type: &DataType) -> CompiledNode {
     let mut column = ColumnBuf::new(physical(data_type));
     widen(Values::I128(&[value]), physical(data_type), &mut column);
-    Node::Constant(column)
+    CompiledNode::Constant(column)
 }
 
-pub(crate) fn float(value: f64, data_type: &DataType) -> Node {
+pub(crate) fn float(value: f64, data_type: &DataType) -> CompiledNode {
     let mut column = ColumnBuf::new(physical(data_type));
     widen(Values::F64(&[value]), physical(data_type), &mut column);
-    Node::Constant(column)
+    CompiledNode::Constant(column)
 }
 
-fn bytes(value: &[u8]) -> Node {
+fn bytes(value: &[u8]) -> CompiledNode {
     let mut column = ColumnBuf::new(Physical::View);
     let (views, buffers) = column.refill_views();
     views.push(make_view(value, 0, 0));
     buffers.push(Buffer::from_vec(value.to_vec()).into());
-    Node::Constant(column)
+    CompiledNode::Constant(column)
 }
 
 pub(crate) fn scale_up(value: i128, digits: i16) -> Option<i128> {
@@ -41,9 +41,9 @@ fn decimal(value: i128, zeros: i16, precision: u8) -> Option<i128> {
 }
 
 /// A literal as a constant of exactly that type; `None` when the value is not of that type.
-pub(crate) fn constant(literal: &Literal, data_type: &DataType) -> Option<Node> {
+pub(crate) fn constant(literal: &Literal, data_type: &DataType) -> Option<CompiledNode> {
     match (literal, data_type) {
-        (Literal::Null, _) => Some(Node::Null),
+        (Literal::Null, _) => Some(CompiledNode::Null),
         (Literal::Bool(value), DataType::Boolean) => Some(number(i128::from(*value), data_type)),
         (Literal::Int(value), data_type) if integer_holds(data_type, *value) => {
             Some(number(*value, data_type))

@@ -26,7 +26,7 @@ use crate::compile::constant::{constant, number};
 use crate::compile::unify::unify;
 use crate::expr::{BinaryOp, Expr, Kind, UnaryOp};
 use crate::literal::Literal;
-use crate::node::{Label, Node};
+use crate::node::{CompiledNode, Label};
 use crate::scaled::UNSCALED;
 use crate::typing::{integer, is_float};
 
@@ -42,7 +42,7 @@ pub struct Scope<'a> {
 /// An expression that is ready to run.
 #[derive(Debug)]
 pub struct Expression {
-    pub(crate) root: Node,
+    pub(crate) root: CompiledNode,
     /// The type of what it computes.
     pub data_type: DataType,
     /// Whether it may compute nulls.
@@ -58,7 +58,7 @@ impl Expression {
 
     /// The slot it is, when it computes nothing.
     pub fn as_slot(&self) -> Option<SlotId> {
-        if let Node::Slot(slot) = self.root { Some(slot) } else { None }
+        if let CompiledNode::Slot(slot) = self.root { Some(slot) } else { None }
     }
 
     /// How its values are stored.
@@ -82,7 +82,7 @@ pub fn compile(expr: &Expr, scope: Scope<'_>) -> Result<Expression, PlanError> {
 }
 
 pub(crate) struct Typed {
-    pub(crate) node: Node,
+    pub(crate) node: CompiledNode,
     pub(crate) data_type: DataType,
     pub(crate) nullable: bool,
     pub(crate) literal: Option<Literal>,
@@ -91,7 +91,12 @@ pub(crate) struct Typed {
 impl Typed {
     /// A null of no type yet.
     fn null() -> Self {
-        Self { node: Node::Null, data_type: DataType::Null, nullable: true, literal: Some(Literal::Null) }
+        Self {
+            node: CompiledNode::Null,
+            data_type: DataType::Null,
+            nullable: true,
+            literal: Some(Literal::Null),
+        }
     }
 }
 
@@ -119,7 +124,7 @@ impl Compiler<'_> {
                     ));
                 };
                 Ok(Typed {
-                    node: Node::Slot(self.scope.slots[index]),
+                    node: CompiledNode::Slot(self.scope.slots[index]),
                     data_type: field.data_type().clone(),
                     nullable: field.is_nullable(),
                     literal: None,
@@ -133,7 +138,7 @@ impl Compiler<'_> {
                     return Err(PlanError::mismatch(expr, "a decimal has at most 38 digits"));
                 }
                 let node = if *literal == Literal::Null {
-                    Node::Null
+                    CompiledNode::Null
                 } else {
                     constant(literal, &data_type).ok_or_else(|| {
                         PlanError::mismatch(expr, "the value does not fit any type the engine computes with")
@@ -208,10 +213,10 @@ impl Compiler<'_> {
         if data_type == DataType::Null {
             return Ok(Typed::null());
         }
-        let mut values: Vec<Node> = values.into_iter().map(|value| value.node).collect();
+        let mut values: Vec<CompiledNode> = values.into_iter().map(|value| value.node).collect();
         let otherwise = Box::new(values.pop().expect("what stands behind all conditions was put there"));
         let branches = conditions.into_iter().zip(values).collect();
-        let node = Node::When { on: physical(&data_type), branches, otherwise };
+        let node = CompiledNode::When { on: physical(&data_type), branches, otherwise };
         Ok(Typed { node, data_type, nullable, literal: None })
     }
 
@@ -222,13 +227,16 @@ impl Compiler<'_> {
         };
         match op {
             UnaryOp::IsNull | UnaryOp::IsNotNull => Ok(Typed {
-                node: Node::IsNull { input: Box::new(input.node), wanted: u8::from(op == UnaryOp::IsNull) },
+                node: CompiledNode::IsNull {
+                    input: Box::new(input.node),
+                    wanted: u8::from(op == UnaryOp::IsNull),
+                },
                 data_type: DataType::Boolean,
                 nullable: false,
                 literal: None,
             }),
             UnaryOp::Not if input.data_type == DataType::Boolean => Ok(Typed {
-                node: Node::Not(Box::new(input.node)),
+                node: CompiledNode::Not(Box::new(input.node)),
                 data_type: DataType::Boolean,
                 nullable: input.nullable,
                 literal: None,
@@ -250,7 +258,7 @@ impl Compiler<'_> {
                 };
                 let label = label(expr, &data_type);
                 Ok(Typed {
-                    node: Node::Arithmetic {
+                    node: CompiledNode::Arithmetic {
                         op,
                         on: physical(&data_type),
                         left: Box::new(left),

@@ -9,23 +9,23 @@ use crate::compile::{Typed, physical};
 use crate::expr::Expr;
 use crate::literal::Literal;
 use crate::map::Map;
-use crate::node::Node;
+use crate::node::CompiledNode;
 use crate::scaled::{Scale, UNSCALED};
 use crate::typing::{
     as_decimal, common_float, common_integer, finer, integer, is_binary, is_float, is_string, units_in,
 };
 
 /// `side` converted to a number type that holds it. A decimal keeps its own scale: see [`decimal_scale`].
-pub(crate) fn to_number(side: Typed, to: &DataType) -> Node {
+pub(crate) fn to_number(side: Typed, to: &DataType) -> CompiledNode {
     if side.data_type == *to {
         return side.node;
     }
     match (&side.data_type, to) {
         (DataType::Decimal128(_, scale), DataType::Float64) => {
-            Node::map(Map::DecimalToFloat(*scale), side.node)
+            CompiledNode::map(Map::DecimalToFloat(*scale), side.node)
         }
         (DataType::Decimal128(..), DataType::Decimal128(..)) => side.node,
-        (_, to) => Node::map(Map::Widen(physical(to)), side.node),
+        (_, to) => CompiledNode::map(Map::Widen(physical(to)), side.node),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::table;
 
 use arrow_schema::{DataType, TimeUnit};
 use naive::{Named, Value};
-use penstock_expr::{BinaryOp, Expr, Function, Literal, read_type};
+use penstock_expr::{BinaryOp, Expr, Literal, ScalarFunction, read_type};
 use penstock_types::{ComputeError, PlanError};
 use table::{Table, call, col, int, one_row, text, timestamp, types};
 
@@ -86,8 +86,8 @@ fn no_cast_and_no_function_breaks_on_any_type() {
         for to in &types {
             possible += usize::from(never_breaks(&mut table, &col(&column.name).cast(to.clone()).unwrap()));
         }
-        for name in Function::names() {
-            let function = Function::from_name(name).unwrap();
+        for name in ScalarFunction::names() {
+            let function = ScalarFunction::from_name(name).unwrap();
             for second in [col("text"), text("1h"), text("x"), int(3), Expr::literal(Literal::Null)] {
                 let inputs = &[col(&column.name), second][..*function.arity().start()];
                 possible += usize::from(never_breaks(&mut table, &call(function, inputs)));
@@ -95,7 +95,7 @@ fn no_cast_and_no_function_breaks_on_any_type() {
         }
         for other in &columns {
             let both = [col(&column.name), col(&other.name)];
-            never_breaks(&mut table, &call(Function::Coalesce, &both));
+            never_breaks(&mut table, &call(ScalarFunction::Coalesce, &both));
             let [one, other] = both;
             never_breaks(&mut table, &Expr::when(vec![(col("flag"), one)], Some(other)).unwrap());
         }
@@ -180,7 +180,7 @@ fn branches_meet_in_one_type() {
     ] {
         let expr = Expr::when(vec![(col("flag"), value.clone())], Some(other.clone())).unwrap();
         assert_eq!(table.compile(&expr).unwrap().data_type, expected, "{expr}");
-        let first = call(Function::Coalesce, &[value, other]);
+        let first = call(ScalarFunction::Coalesce, &[value, other]);
         assert_eq!(table.compile(&first).unwrap().data_type, expected, "{first}");
     }
     for (value, other) in
@@ -199,7 +199,7 @@ fn a_branch_that_is_not_chosen_cannot_fail() {
     let mut table = Table::new(&[named("x", DataType::Int8, rows.to_vec())]);
     let is_zero = || col("x").binary(BinaryOp::Equal, int(0)).unwrap();
     let quotient = || int(10).binary(BinaryOp::FloorDivide, col("x")).unwrap();
-    let magnitude = || call(Function::Abs, &[col("x")]);
+    let magnitude = || call(ScalarFunction::Abs, &[col("x")]);
     let safe = Expr::when(vec![(is_zero(), int(-1))], Some(quotient())).unwrap();
     let values = |values: [Option<i128>; 4]| Ok(values.map(|value| value.map(Value::Int)).to_vec());
     assert_eq!(table.evaluate(&safe), values([Some(-1), Some(2), None, Some(-1)]));
@@ -211,7 +211,7 @@ fn a_branch_that_is_not_chosen_cannot_fail() {
     assert_eq!(table.evaluate(&outer), values([Some(7), Some(5), Some(9), Some(9)]));
     // Whatever stands behind a value does not count in coalesce().
     let first =
-        call(Function::Coalesce, &[Expr::when(vec![(is_zero(), col("x"))], None).unwrap(), quotient()]);
+        call(ScalarFunction::Coalesce, &[Expr::when(vec![(is_zero(), col("x"))], None).unwrap(), quotient()]);
     assert_eq!(table.evaluate(&first), values([Some(0), Some(2), None, Some(-1)]));
     let chosen = Expr::when(vec![(small, int(0))], Some(magnitude())).unwrap();
     assert_eq!(
@@ -231,11 +231,11 @@ fn texts_of_several_payloads_are_blended() {
         named("a", DataType::Utf8, vec![long("a"), None, long("b"), Some(Value::Bytes(b"short".into()))]),
         named("b", DataType::Utf8View, vec![long("x"), long("y"), None, long("z")]),
     ]);
-    let starts = call(Function::StartsWith, &[col("a"), text("b")]);
+    let starts = call(ScalarFunction::StartsWith, &[col("a"), text("b")]);
     let literal = text("a literal of more than twelve bytes");
     let expr = Expr::when(
         vec![(starts, literal.clone())],
-        Some(call(Function::Coalesce, &[call(Function::Upper, &[col("a")]), col("b")])),
+        Some(call(ScalarFunction::Coalesce, &[call(ScalarFunction::Upper, &[col("a")]), col("b")])),
     )
     .unwrap();
     let expected = vec![
@@ -259,28 +259,28 @@ fn what_does_not_fit_is_refused_in_words() {
         (cast(col("flag"), "date32"), "bool cannot be cast to date32"),
         (cast(col("text"), "timestamp[s, tz=Mars/Olympus]"), "the time zone is not known"),
         (when(col("i8")), "when() needs a bool, but col(\"i8\") is int8"),
-        (call(Function::Lower, &[col("i8")]), "str.lower() needs a string, not int8"),
+        (call(ScalarFunction::Lower, &[col("i8")]), "str.lower() needs a string, not int8"),
         (
-            call(Function::Contains, &[col("text"), int(1)]),
+            call(ScalarFunction::Contains, &[col("text"), int(1)]),
             "str.contains() needs a string to look for, not int64",
         ),
-        (call(Function::Year, &[col("i64")]), "dt.year() needs a timestamp or a date, not int64"),
-        (call(Function::Hour, &[col("day")]), "dt.hour() needs a timestamp or a time, not date32"),
-        (call(Function::Floor, &[col("text")]), "floor() needs a number, not string"),
-        (call(Function::Abs, &[col("flag")]), "abs() needs a number or a duration, not bool"),
+        (call(ScalarFunction::Year, &[col("i64")]), "dt.year() needs a timestamp or a date, not int64"),
+        (call(ScalarFunction::Hour, &[col("day")]), "dt.hour() needs a timestamp or a time, not date32"),
+        (call(ScalarFunction::Floor, &[col("text")]), "floor() needs a number, not string"),
+        (call(ScalarFunction::Abs, &[col("flag")]), "abs() needs a number or a duration, not bool"),
         (
-            call(Function::Truncate, &[col("millis"), col("text")]),
+            call(ScalarFunction::Truncate, &[col("millis"), col("text")]),
             "needs a duration that is the same for all rows",
         ),
-        (call(Function::Truncate, &[col("millis"), int(0)]), "needs a duration above zero"),
-        (call(Function::Truncate, &[col("seconds"), text("1ms")]), "not a whole number of units"),
-        (call(Function::Truncate, &[col("day"), text("1h")]), "not a whole number of units"),
-        (call(Function::Truncate, &[col("millis"), text("1 parsec")]), "unknown unit"),
+        (call(ScalarFunction::Truncate, &[col("millis"), int(0)]), "needs a duration above zero"),
+        (call(ScalarFunction::Truncate, &[col("seconds"), text("1ms")]), "not a whole number of units"),
+        (call(ScalarFunction::Truncate, &[col("day"), text("1h")]), "not a whole number of units"),
+        (call(ScalarFunction::Truncate, &[col("millis"), text("1 parsec")]), "unknown unit"),
     ] {
         let error = table.compile(&expr).unwrap_err().to_string();
         assert!(error.contains(part), "{expr}: {error}");
     }
     let mars = one_row(vec![("t", timestamp(TimeUnit::Second, Some("Mars/Olympus")), 0)]);
-    let error = mars.compile(&call(Function::Hour, &[col("t")])).unwrap_err().to_string();
+    let error = mars.compile(&call(ScalarFunction::Hour, &[col("t")])).unwrap_err().to_string();
     assert!(error.contains("there is no time zone \"Mars/Olympus\""), "{error}");
 }

@@ -5,7 +5,7 @@ use crate::table;
 
 use arrow_schema::{DataType, TimeUnit};
 use naive::{Named, Value};
-use penstock_expr::{BinaryOp, Expr, Function, Literal, Rejected, read_type};
+use penstock_expr::{BinaryOp, Expr, Literal, Rejected, ScalarFunction, read_type};
 use penstock_types::ComputeError;
 use proptest::prelude::*;
 use table::{BINARY, Table, call, col, int, text, timestamp};
@@ -65,16 +65,16 @@ fn any_number() -> BoxedStrategy<Expr> {
         1 => (-3_i128..4).prop_map(int),
         1 => Just(Expr::literal(Literal::Null)),
         1 => prop::sample::select(vec!["int8", "float64", "decimal128(4, 1)"]).prop_map(|to| cast(col("text"), to)),
-        1 => prop::sample::select(vec![Function::Year, Function::Hour])
+        1 => prop::sample::select(vec![ScalarFunction::Year, ScalarFunction::Hour])
             .prop_map(|part| call(part, &[cast(col("text"), "timestamp[s]")])),
-        1 => Just(call(Function::Month, &[col("time")])),
-        1 => Just(call(Function::Length, &[call(Function::Upper, &[col("text")])])),
+        1 => Just(call(ScalarFunction::Month, &[col("time")])),
+        1 => Just(call(ScalarFunction::Length, &[call(ScalarFunction::Upper, &[col("text")])])),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         let op = prop::sample::select(BINARY[..6].to_vec());
         let compare = prop::sample::select(BINARY[6..12].to_vec());
         let types = vec!["int8", "uint8", "int64", "uint64", "float32", "float64", "decimal128(5, 2)", "bool"];
-        let unary = vec![Function::Abs, Function::Floor, Function::Ceil, Function::Round, Function::Sqrt];
+        let unary = vec![ScalarFunction::Abs, ScalarFunction::Floor, ScalarFunction::Ceil, ScalarFunction::Round, ScalarFunction::Sqrt];
         prop_oneof![
             4 => (op, inner.clone(), inner.clone()).prop_map(|(op, left, right)| left.binary(op, right).unwrap()),
             2 => (prop::sample::select(types), inner.clone()).prop_map(|(to, input)| cast(input, to)),
@@ -86,8 +86,8 @@ fn any_number() -> BoxedStrategy<Expr> {
                     Expr::when(vec![(condition, value), second], otherwise).unwrap()
                 }
             ),
-            2 => (inner.clone(), inner.clone()).prop_map(|(one, other)| call(Function::Coalesce, &[one, other])),
-            1 => inner.prop_map(|input| call(Function::ByteLength, &[cast(input, "string")])),
+            2 => (inner.clone(), inner.clone()).prop_map(|(one, other)| call(ScalarFunction::Coalesce, &[one, other])),
+            1 => inner.prop_map(|input| call(ScalarFunction::ByteLength, &[cast(input, "string")])),
         ]
     })
     .boxed()

@@ -5,7 +5,7 @@ use crate::table;
 
 use arrow_schema::{DataType, TimeUnit};
 use naive::{Named, Value};
-use penstock_expr::{BinaryOp, Expr, Function, Literal, MAX_DEPTH, MAX_NODES, UnaryOp};
+use penstock_expr::{BinaryOp, Expr, Literal, MAX_DEPTH, MAX_NODES, ScalarFunction, UnaryOp};
 use penstock_types::{ComputeError, PlanError};
 use table::{BINARY, Table, col, int, literals, one_row, timestamp, types};
 
@@ -195,7 +195,7 @@ fn nesting_has_a_limit_and_works_up_to_it() {
         Expr::when(vec![(col("n"), expr.clone())], None),
         Expr::when(vec![(expr.clone(), int(1))], None),
         Expr::when(vec![(col("n"), int(1))], Some(expr.clone())),
-        Expr::call(Function::Coalesce, vec![int(1), expr.clone()]),
+        Expr::call(ScalarFunction::Coalesce, vec![int(1), expr.clone()]),
     ] {
         assert!(matches!(deeper, Err(PlanError::Invalid(_))));
     }
@@ -222,8 +222,8 @@ fn a_tree_that_shares_its_branches_is_limited_by_its_size() {
     assert!(nodes <= MAX_NODES && 2 * nodes + 1 > MAX_NODES, "{nodes} nodes were allowed");
     let mut table = one_row(vec![("n", DataType::Int64, 1)]);
     assert_eq!(table.evaluate(&expr), Ok(vec![Some(Value::Int(i128::from(nodes / 2 + 1)))]));
-    let wide = Expr::call(Function::Coalesce, vec![col("n"); MAX_NODES as usize - 1]).unwrap();
+    let wide = Expr::call(ScalarFunction::Coalesce, vec![col("n"); MAX_NODES as usize - 1]).unwrap();
     assert_eq!(table.evaluate(&wide), Ok(vec![Some(Value::Int(1))]));
-    let wider = Expr::call(Function::Coalesce, vec![col("n"); MAX_NODES as usize]);
+    let wider = Expr::call(ScalarFunction::Coalesce, vec![col("n"); MAX_NODES as usize]);
     assert!(matches!(wider, Err(PlanError::Invalid(_))));
 }

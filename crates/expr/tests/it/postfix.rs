@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, TimeUnit};
 use penstock_expr::expr::Kind;
-use penstock_expr::{BinaryOp, Expr, Function, Literal, MAX_DEPTH, UnaryOp};
+use penstock_expr::{BinaryOp, Expr, Literal, MAX_DEPTH, ScalarFunction, UnaryOp};
 use proptest::prelude::*;
 
 fn any_literal() -> impl Strategy<Value = Literal> {
@@ -50,8 +50,8 @@ fn any_expr() -> impl Strategy<Value = Expr> {
             1 => (inner.clone(), any_type()).prop_map(|(input, data_type)| input.cast(data_type).unwrap()),
             1 => (prop::collection::vec((inner.clone(), inner.clone()), 1..3), prop::option::of(inner.clone()))
                 .prop_map(|(branches, otherwise)| Expr::when(branches, otherwise).unwrap()),
-            2 => (prop::sample::select(Function::names().collect::<Vec<_>>()), prop::collection::vec(inner, 2)).prop_map(|(name, mut inputs)| {
-                let function = Function::from_name(name).unwrap();
+            2 => (prop::sample::select(ScalarFunction::names().collect::<Vec<_>>()), prop::collection::vec(inner, 2)).prop_map(|(name, mut inputs)| {
+                let function = ScalarFunction::from_name(name).unwrap();
                 inputs.truncate(*function.arity().start());
                 Expr::call(function, inputs).unwrap()
             }),

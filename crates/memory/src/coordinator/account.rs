@@ -26,13 +26,13 @@ pub enum Inline {
 /// Dropping it gives back what was reserved and not held. Memory that others still have stays charged until they drop
 /// it, on whatever thread, and payload until it is released.
 #[derive(Debug)]
-pub struct Account {
+pub struct LogAccount {
     charge: Arc<Charge>,
     /// Keeps the allocator thread for as long as there is a log to serve.
     coordinator: Coordinator,
 }
 
-impl Account {
+impl LogAccount {
     pub(super) fn open(coordinator: Coordinator, reserved: usize) -> Result<Self, MemoryLimit> {
         let charge = Arc::new(Charge::open(Arc::clone(coordinator.source()), reserved)?);
         Ok(Self { charge, coordinator })
@@ -114,7 +114,7 @@ impl Account {
     }
 }
 
-impl Drop for Account {
+impl Drop for LogAccount {
     fn drop(&mut self) {
         let source = &self.charge.source;
         source.tally.spare.sub(self.charge.spare.get());

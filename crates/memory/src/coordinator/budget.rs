@@ -1,11 +1,11 @@
 //! The bytes in use, and the refusal of what does not fit.
 //!
-//! B1. `used` is `owned + payload`. What is owned is asked for first: reservations, chunks beyond them, state. It
-//!     never exceeds the budget. Payload is there already when it is counted, and may take `used` beyond (M3).
-//! B2. A reservation fits while `used` stays within the budget.
-//! B3. A log grows beyond its reservation while `used` stays within the part of the budget that is for logs. They
+//! BUDGET-1. `used` is `owned + payload`. What is owned is asked for first: reservations, chunks beyond them, state. It
+//!     never exceeds the budget. Payload is there already when it is counted, and may take `used` beyond (COORDINATOR-3).
+//! BUDGET-2. A reservation fits while `used` stays within the budget.
+//! BUDGET-3. A log grows beyond its reservation while `used` stays within the part of the budget that is for logs. They
 //!     can wait, and take whatever they may while their readers are behind; the rest is there for state.
-//! B4. State fits while `owned` stays within the budget. It cannot wait, and payload goes when readers come to its
+//! BUDGET-4. State fits while `owned` stays within the budget. It cannot wait, and payload goes when readers come to its
 //!     rows: a query fails for memory that somebody keeps, never for payload that passes through.
 //!
 //! All orderings are Relaxed: the numbers hand nothing over, and read-modify-writes of one word are totally ordered.
@@ -61,17 +61,17 @@ impl Budget {
         self.used() > self.bytes - self.bytes / KEPT_FROM_LOGS
     }
 
-    /// Takes what a log reserves, if it fits (B2).
+    /// Takes what a log reserves, if it fits (BUDGET-2).
     pub(super) fn try_reserve(&self, bytes: usize) -> Result<(), MemoryLimit> {
         self.try_own(bytes, self.payload(), self.bytes)
     }
 
-    /// Takes what a log wants beyond its reservation, if it fits (B3).
+    /// Takes what a log wants beyond its reservation, if it fits (BUDGET-3).
     pub(super) fn try_grow(&self, bytes: usize) -> bool {
         self.try_own(bytes, self.payload(), self.bytes - self.bytes / KEPT_FROM_LOGS).is_ok()
     }
 
-    /// Takes what state wants, if it fits (B4).
+    /// Takes what state wants, if it fits (BUDGET-4).
     pub(super) fn try_state(&self, bytes: usize) -> Result<(), MemoryLimit> {
         self.try_own(bytes, 0, self.bytes)
     }
@@ -100,7 +100,7 @@ impl Budget {
         debug_assert!(before >= bytes, "only what was charged is released");
     }
 
-    /// Counts payload, whether it fits or not (M3).
+    /// Counts payload, whether it fits or not (COORDINATOR-3).
     pub(super) fn pin(&self, bytes: usize) {
         let before = self.payload.fetch_add(bytes, Relaxed);
         self.peak.fetch_max(before + bytes + self.owned.load(Relaxed), Relaxed);

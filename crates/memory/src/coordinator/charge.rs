@@ -3,24 +3,24 @@
 //! The log grows its charge before it takes memory, on the thread of its writer. Memory and payload leave on whatever
 //! thread lets go of them last, which may be long after the log and its account are gone.
 //!
-//! C1. `state` has the bytes held and whether the account is CLOSED. What chunks are charged follows from this word:
+//! CHARGE-1. `state` has the bytes held and whether the account is CLOSED. What chunks are charged follows from this word:
 //!     `held` when it is closed, else `max(reserved, held)`. Every change of the word goes with exactly the change of
-//!     `used_bytes` that belongs to its two values: before it when it rises, after it when it falls (M2). So the sum
+//!     `used_bytes` that belongs to its two values: before it when it rises, after it when it falls (COORDINATOR-2). So the sum
 //!     is right however changes of many threads mix.
-//! C2. CLOSED is final. It gives back what was reserved and not held; what is held stays charged until it is let go
+//! CHARGE-2. CLOSED is final. It gives back what was reserved and not held; what is held stays charged until it is let go
 //!     of, and nothing more is.
-//! C3. Bytes come into `held` by `try_grow` alone, ahead of the memory they are for. They leave it once: with that
+//! CHARGE-3. Bytes come into `held` by `try_grow` alone, ahead of the memory they are for. They leave it once: with that
 //!     memory, when it is detached or else dropped; or by `shrink`, when no memory came of them.
-//! C4. Payload is off the charge when whoever charged it releases it, be the account closed or not.
+//! CHARGE-4. Payload is off the charge when whoever charged it releases it, be the account closed or not.
 //!
 //! All orderings are Relaxed: these numbers hand nothing over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::counters::Count;
+use super::counters::SharedCounter;
 use super::limit::MemoryLimit;
-use super::source::Source;
+use super::source::CoordinatorCore;
 
 /// The top bit, which no size reaches.
 const CLOSED: usize = !(usize::MAX >> 1);
@@ -31,27 +31,27 @@ fn held(state: usize) -> usize {
 
 #[derive(Debug)]
 pub(super) struct Charge {
-    pub(super) source: Arc<Source>,
+    pub(super) source: Arc<CoordinatorCore>,
     reserved: usize,
     state: AtomicUsize,
     payload: AtomicUsize,
     /// Chunks that the log says wait for their turn.
-    pub(super) spare: Count,
+    pub(super) spare: SharedCounter,
 }
 
 impl Charge {
-    pub(super) fn open(source: Arc<Source>, reserved: usize) -> Result<Self, MemoryLimit> {
+    pub(super) fn open(source: Arc<CoordinatorCore>, reserved: usize) -> Result<Self, MemoryLimit> {
         source.budget.try_reserve(reserved)?;
         Ok(Self {
             source,
             reserved,
             state: AtomicUsize::new(0),
             payload: AtomicUsize::new(0),
-            spare: Count::default(),
+            spare: SharedCounter::default(),
         })
     }
 
-    /// What chunks are charged (C1).
+    /// What chunks are charged (CHARGE-1).
     fn for_chunks(&self, state: usize) -> usize {
         if state & CLOSED == 0 { state.max(self.reserved) } else { held(state) }
     }
@@ -78,7 +78,7 @@ impl Charge {
         let mut state = self.state.load(Relaxed);
         loop {
             let grown = held(state).saturating_add(bytes);
-            // M4: within the reservation the cap does not count, and there is nothing more to charge.
+            // COORDINATOR-4: within the reservation the cap does not count, and there is nothing more to charge.
             let allowed = grown <= self.reserved || self.fits_cap(grown);
             if (state | grown) & CLOSED != 0 || !allowed {
                 return false;
@@ -111,7 +111,7 @@ impl Charge {
         }
     }
 
-    /// Gives back what was reserved and is not held (C2).
+    /// Gives back what was reserved and is not held (CHARGE-2).
     pub(super) fn close(&self) {
         let state = self.state.fetch_or(CLOSED, Relaxed);
         self.source.budget.release(self.for_chunks(state) - self.for_chunks(state | CLOSED));
@@ -132,11 +132,12 @@ impl Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::Options;
+    use crate::coordinator::CoordinatorOptions;
 
     fn charge(reserved: usize) -> Charge {
-        let options = Options { budget_bytes: 800, log_cap_bytes: 400, ..Options::default() };
-        Charge::open(Arc::new(Source::new(options)), reserved).unwrap()
+        let options =
+            CoordinatorOptions { budget_bytes: 800, log_cap_bytes: 400, ..CoordinatorOptions::default() };
+        Charge::open(Arc::new(CoordinatorCore::new(options)), reserved).unwrap()
     }
 
     #[test]
@@ -170,8 +171,12 @@ mod tests {
 
     #[test]
     fn no_size_reaches_the_mark() {
-        let options = Options { budget_bytes: usize::MAX, log_cap_bytes: usize::MAX, ..Options::default() };
-        let charge = Charge::open(Arc::new(Source::new(options)), usize::MAX).unwrap();
+        let options = CoordinatorOptions {
+            budget_bytes: usize::MAX,
+            log_cap_bytes: usize::MAX,
+            ..CoordinatorOptions::default()
+        };
+        let charge = Charge::open(Arc::new(CoordinatorCore::new(options)), usize::MAX).unwrap();
         assert!(charge.try_grow(CLOSED - 1));
         assert!(!charge.try_grow(1));
         assert!(!charge.try_grow(usize::MAX));

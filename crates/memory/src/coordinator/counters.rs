@@ -47,9 +47,9 @@ pub struct Counters {
 
 /// A number that many threads count.
 #[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
+pub(super) struct SharedCounter(AtomicU64);
 
-impl Count {
+impl SharedCounter {
     pub(super) fn add(&self, amount: u64) {
         self.0.fetch_add(amount, Relaxed);
     }
@@ -66,18 +66,18 @@ impl Count {
 /// The numbers behind [`Counters`], except those of the budget.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    pub(super) exported_bytes: Count,
-    pub(super) state_bytes: Count,
-    pub(super) live: Count,
-    pub(super) spare: Count,
-    pub(super) pooled: Count,
-    pub(super) exported: Count,
-    pub(super) requested: Count,
-    pub(super) inline: Count,
-    pub(super) background: Count,
-    pub(super) recycles: Count,
-    pub(super) trims: Count,
-    pub(super) backpressure_ns: Count,
+    pub(super) exported_bytes: SharedCounter,
+    pub(super) state_bytes: SharedCounter,
+    pub(super) live: SharedCounter,
+    pub(super) spare: SharedCounter,
+    pub(super) pooled: SharedCounter,
+    pub(super) exported: SharedCounter,
+    pub(super) requested: SharedCounter,
+    pub(super) inline: SharedCounter,
+    pub(super) background: SharedCounter,
+    pub(super) recycles: SharedCounter,
+    pub(super) trims: SharedCounter,
+    pub(super) backpressure_ns: SharedCounter,
 }
 
 impl Tally {

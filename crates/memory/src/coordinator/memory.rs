@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::charge::Charge;
 use crate::platform::Mapping;
 
-/// A piece of memory. It goes back to the pool when it is dropped, on any thread and without waiting (M5).
+/// A piece of memory. It goes back to the pool when it is dropped, on any thread and without waiting (COORDINATOR-5).
 ///
 /// It was charged to the account it is made for, and takes its bytes off again when it is dropped, unless it was
-/// [detached](Self::detach) and they left before (C3). The account may be gone by then.
+/// [detached](Self::detach) and they left before (CHARGE-3). The account may be gone by then.
 ///
 /// Rows in it may be handed out as they stand. It stays charged while the log has it, or some of them wait to be read:
 /// each has a [claim](Self::claim). With the last claim it is detached, if somebody still has it then.
@@ -39,7 +39,7 @@ impl Drop for Claim {
 }
 
 impl Memory {
-    /// Takes over a piece that was with the coordinator (M1).
+    /// Takes over a piece that was with the coordinator (COORDINATOR-1).
     pub(super) fn new(mapping: Mapping, charge: Arc<Charge>) -> Self {
         let tally = &charge.source.tally;
         tally.live.add(1);
@@ -63,12 +63,12 @@ impl Memory {
         self.mapping.bytes()
     }
 
-    /// Charges payload that whoever has this memory keeps alive. It is there already, so it always goes through (M3).
+    /// Charges payload that whoever has this memory keeps alive. It is there already, so it always goes through (COORDINATOR-3).
     pub fn charge_payload(&self, bytes: usize) {
         self.charge.charge_payload(bytes);
     }
 
-    /// Takes payload off that was charged here or with other memory of the log, after it was let go of (C4).
+    /// Takes payload off that was charged here or with other memory of the log, after it was let go of (CHARGE-4).
     pub fn release_payload(&self, bytes: usize) {
         self.charge.release_payload(bytes);
     }
@@ -126,7 +126,7 @@ impl Drop for Memory {
             tally.exported.sub(1);
         } else {
             tally.live.sub(1);
-            // M2: the memory has returned.
+            // COORDINATOR-2: the memory has returned.
             self.charge.shrink(bytes);
         }
     }

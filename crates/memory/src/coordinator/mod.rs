@@ -1,20 +1,20 @@
 //! The memory of the engine: who may have how much of it, and where it comes from.
 //!
-//! Logs get memory in pieces for their chunks. Each log has an [`Account`], charged before it takes memory; state has
+//! Logs get memory in pieces for their chunks. Each log has an [`LogAccount`], charged before it takes memory; state has
 //! a [`StateAccount`]. Pieces come from a pool of those that came back, or are mapped: in the background by one
 //! allocator thread, for a log that asks ahead with a [`ChunkOrder`], or in the caller's thread by
-//! [`Account::allocate`].
+//! [`LogAccount::allocate`].
 //!
-//! M1. A piece is with one [`Memory`], in the pool, or on its way between them; never in two of these.
-//! M2. A charge rises before memory leaves and falls after it returns: it may read high for an instant, never low.
+//! COORDINATOR-1. A piece is with one [`Memory`], in the pool, or on its way between them; never in two of these.
+//! COORDINATOR-2. A charge rises before memory leaves and falls after it returns: it may read high for an instant, never low.
 //!     At rest `used_bytes` is the sum of all charges: per log `max(reserved, held) + payload`, or `held + payload`
 //!     once its account is gone, the bytes of state, and of results that were copied and wait.
-//! M3. Only payload, and results that wait, take `used_bytes` beyond the budget: they are there already when they are
+//! COORDINATOR-3. Only payload, and results that wait, take `used_bytes` beyond the budget: they are there already when they are
 //!     counted.
-//! M4. What a log reserved is charged for as long as it has its account, so growth of others cannot take it away.
-//! M5. Dropping memory waits for nobody: no lock, no thread. In a forked child, where there is no allocator thread and
+//! COORDINATOR-4. What a log reserved is charged for as long as it has its account, so growth of others cannot take it away.
+//! COORDINATOR-5. Dropping memory waits for nobody: no lock, no thread. In a forked child, where there is no allocator thread and
 //!     a lock may be held for ever, it goes to the system directly.
-//! M6. The pool is memory too: what it keeps fits into the budget beside `used_bytes`, once the allocator had its turn.
+//! COORDINATOR-6. The pool is memory too: what it keeps fits into the budget beside `used_bytes`, once the allocator had its turn.
 //!
 //! - `budget`, `limit`: `used_bytes`, and the refusal of what does not fit
 //! - `account`, `charge`, `state`: charges of logs and of state
@@ -40,46 +40,46 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-pub use self::account::{Account, Inline};
+pub use self::account::{Inline, LogAccount};
 pub use self::counters::Counters;
 pub use self::limit::MemoryLimit;
 pub use self::memory::{Claim, Memory};
-pub use self::options::Options;
+pub use self::options::CoordinatorOptions;
 pub use self::order::ChunkOrder;
 pub use self::pool::chunk_bytes;
 pub use self::results::{Hold, ResultAccount};
 pub use self::state::StateAccount;
 pub use penstock_queue::supply::Refused;
 
-use self::source::{Allocator, Source};
+use self::source::{Allocator, CoordinatorCore};
 
 /// Gives out memory within a budget. A handle: clones speak of the same budget, and the allocator thread ends with
 /// the last of them, if it was not closed before. Accounts of logs count as handles.
 #[derive(Clone, Debug)]
-pub struct Coordinator(Arc<Handle>);
+pub struct Coordinator(Arc<CoordinatorHandle>);
 
 #[derive(Debug)]
-struct Handle {
-    source: Arc<Source>,
+struct CoordinatorHandle {
+    source: Arc<CoordinatorCore>,
     /// `None` once it was told to end.
     allocator: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Coordinator {
     /// A budget with nothing in use, and an allocator thread that waits for orders.
-    pub fn new(options: Options) -> io::Result<Self> {
-        let source = Arc::new(Source::new(options));
+    pub fn new(options: CoordinatorOptions) -> io::Result<Self> {
+        let source = Arc::new(CoordinatorCore::new(options));
         let serving = Arc::clone(&source);
         let allocator = thread::Builder::new().name("penstock-allocator".to_owned()).spawn(move || {
             serving.supply.serve(&mut Allocator(&serving));
             serving.clear();
         })?;
-        Ok(Self(Arc::new(Handle { source, allocator: Mutex::new(Some(allocator)) })))
+        Ok(Self(Arc::new(CoordinatorHandle { source, allocator: Mutex::new(Some(allocator)) })))
     }
 
-    /// An account for a log that can always have `bytes` for its first chunks: they are in use from now on (M4).
-    pub fn reserve(&self, bytes: usize) -> Result<Account, MemoryLimit> {
-        Account::open(self.clone(), bytes)
+    /// An account for a log that can always have `bytes` for its first chunks: they are in use from now on (COORDINATOR-4).
+    pub fn reserve(&self, bytes: usize) -> Result<LogAccount, MemoryLimit> {
+        LogAccount::open(self.clone(), bytes)
     }
 
     /// An account for the state of an operator.
@@ -93,7 +93,7 @@ impl Coordinator {
     }
 
     /// What it was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &CoordinatorOptions {
         &self.0.source.options
     }
 
@@ -107,12 +107,12 @@ impl Coordinator {
         self.0.close();
     }
 
-    fn source(&self) -> &Arc<Source> {
+    fn source(&self) -> &Arc<CoordinatorCore> {
         &self.0.source
     }
 }
 
-impl Handle {
+impl CoordinatorHandle {
     fn close(&self) {
         self.source.supply.close();
         let allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -124,7 +124,7 @@ impl Handle {
     }
 }
 
-impl Drop for Handle {
+impl Drop for CoordinatorHandle {
     fn drop(&mut self) {
         if self.source.is_of_this_process() {
             return self.close();

@@ -10,7 +10,7 @@ const DEFAULT_LOG_CAP_BYTES: usize = 8 << 20;
 
 /// What a coordinator is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CoordinatorOptions {
     /// Bytes for all logs and all state together. Half of the machine's memory when nothing else is asked for.
     pub budget_bytes: usize,
     /// Bytes that a single log may grow to.
@@ -19,7 +19,7 @@ pub struct Options {
     pub platform: Platform,
 }
 
-impl Default for Options {
+impl Default for CoordinatorOptions {
     fn default() -> Self {
         let platform = Platform::native();
         Self {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use penstock_queue::supply::{Order, Refused};
-use penstock_queue::wake::{Nobody, Wake};
+use penstock_queue::supply::{Refused, SupplyOrder};
+use penstock_queue::wake::{NoWake, Wake};
 
 use super::charge::Charge;
 use super::memory::Memory;
@@ -16,7 +16,7 @@ use crate::platform::Mapping;
 /// In a forked child there is no allocator thread: nothing can be ordered, and an order that was under way is refused.
 #[derive(Debug)]
 pub struct ChunkOrder {
-    order: Order<usize, Mapping>,
+    order: SupplyOrder<usize, Mapping>,
     charge: Arc<Charge>,
 }
 
@@ -47,7 +47,7 @@ impl ChunkOrder {
         let answer = match self.order.take() {
             None if self.is_orphaned() => {
                 // The one that was under way is dropped; this one is never asked for.
-                self.order = self.charge.source.supply.order(Arc::new(Nobody));
+                self.order = self.charge.source.supply.order(Arc::new(NoWake));
                 Err(Refused)
             }
             answer => answer?,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::source::Source;
+use super::source::CoordinatorCore;
 
 /// The part of the budget that copies for one output may take while nobody reads them, up to the cap of a log.
 const RESULTS_SHARE: usize = 16;
@@ -18,11 +18,11 @@ const MOST_BATCH_BYTES: usize = 8 << 20;
 /// Who counts results that wait. A handle; clones speak of the same budget.
 #[derive(Clone, Debug)]
 pub struct ResultAccount {
-    source: Arc<Source>,
+    source: Arc<CoordinatorCore>,
 }
 
 impl ResultAccount {
-    pub(super) fn new(source: Arc<Source>) -> Self {
+    pub(super) fn new(source: Arc<CoordinatorCore>) -> Self {
         Self { source }
     }
 
@@ -48,7 +48,7 @@ impl ResultAccount {
 /// Bytes of results that wait. They are off the budget when this is dropped.
 #[derive(Debug)]
 pub struct Hold {
-    source: Arc<Source>,
+    source: Arc<CoordinatorCore>,
     bytes: usize,
 }
 

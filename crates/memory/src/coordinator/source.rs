@@ -9,7 +9,7 @@ use penstock_queue::supply::{Maker, Supply};
 
 use super::budget::Budget;
 use super::counters::Tally;
-use super::options::Options;
+use super::options::CoordinatorOptions;
 use super::pool::Pool;
 use crate::platform::{HUGE_PAGE_BYTES, Mapping};
 
@@ -18,8 +18,8 @@ const POOL_SHARE: usize = 8;
 
 /// What handles, accounts and memory have in common. Memory keeps it alive beyond the last handle.
 #[derive(Debug)]
-pub(super) struct Source {
-    pub(super) options: Options,
+pub(super) struct CoordinatorCore {
+    pub(super) options: CoordinatorOptions,
     pub(super) budget: Budget,
     pub(super) tally: Tally,
     pub(super) supply: Supply<usize, Mapping>,
@@ -28,8 +28,8 @@ pub(super) struct Source {
     process: u32,
 }
 
-impl Source {
-    pub(super) fn new(options: Options) -> Self {
+impl CoordinatorCore {
+    pub(super) fn new(options: CoordinatorOptions) -> Self {
         Self {
             budget: Budget::new(options.budget_bytes),
             options,
@@ -55,7 +55,7 @@ impl Source {
             if let Some(mapping) = pooled {
                 return Ok(mapping);
             }
-            // M6: what is about to be mapped has been charged, so the pool makes room for it.
+            // COORDINATOR-6: what is about to be mapped has been charged, so the pool makes room for it.
             self.trim();
         }
         let mapping = Mapping::new(self.options.platform, bytes, bytes >= HUGE_PAGE_BYTES)?;
@@ -63,7 +63,7 @@ impl Source {
         Ok(mapping)
     }
 
-    /// Takes a piece that a log or the user is done with. Never waits (M5).
+    /// Takes a piece that a log or the user is done with. Never waits (COORDINATOR-5).
     pub(super) fn take_back(&self, mapping: Mapping) {
         if self.is_of_this_process() {
             self.tally.pooled.add(1);
@@ -95,7 +95,7 @@ impl Source {
 }
 
 /// The allocator thread at its work.
-pub(super) struct Allocator<'a>(pub(super) &'a Source);
+pub(super) struct Allocator<'a>(pub(super) &'a CoordinatorCore);
 
 impl Maker<usize, Mapping> for Allocator<'_> {
     fn make(&mut self, bytes: usize) -> Option<Mapping> {

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 
 use super::limit::MemoryLimit;
-use super::source::Source;
+use super::source::CoordinatorCore;
 
 /// Bytes of one operator's state. They are given back when it is dropped.
 #[derive(Debug)]
 pub struct StateAccount {
-    source: Arc<Source>,
+    source: Arc<CoordinatorCore>,
     bytes: usize,
 }
 
 impl StateAccount {
-    pub(super) fn new(source: Arc<Source>) -> Self {
+    pub(super) fn new(source: Arc<CoordinatorCore>) -> Self {
         Self { source, bytes: 0 }
     }
 

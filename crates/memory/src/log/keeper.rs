@@ -5,10 +5,10 @@
 //! blocks are full; beyond that it grows only when its readers fall behind, and gives back what it does not need
 //! when they have caught up.
 //!
-//! E1. A chunk is in the directory, among the spares, in limbo (left by every reader but held by a lease), or gone.
-//! E2. The account holds the bytes of every chunk that is not exported, and those of the order under way. Chunks leave
+//! KEEPER-1. A chunk is in the directory, among the spares, in limbo (left by every reader but held by a lease), or gone.
+//! KEEPER-2. The account holds the bytes of every chunk that is not exported, and those of the order under way. Chunks leave
 //!     it by themselves when they are dropped; an order that brings none is taken off here.
-//! E3. A chunk whose rows bring much payload is not filled: it takes as many rows as keep its payload, by the last that
+//! KEEPER-3. A chunk whose rows bring much payload is not filled: it takes as many rows as keep its payload, by the last that
 //!     were seen, within a part of what the log may have.
 
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use penstock_queue::wake::Wake;
 use super::OpenError;
 use super::strings::Strings;
 use crate::chunk::Chunk;
-use crate::coordinator::{Account, ChunkOrder, Coordinator, Inline, Memory};
-use crate::shape::{Shape, Shapes};
+use crate::coordinator::{ChunkOrder, Coordinator, Inline, LogAccount, Memory};
+use crate::shape::{ChunkShape, Shapes};
 use crate::signal::Signal;
 
 /// Chunks that a log keeps when it is idle: the one being written and a spare.
@@ -28,11 +28,11 @@ const IDLE_CHUNKS: usize = 2;
 /// The part of a log's cap that the payload of one chunk may take.
 const PAYLOAD_SHARE: usize = 8;
 
-type Core = log::Writer<Arc<Chunk>, Signal>;
+type ChunkLog = log::Writer<Arc<Chunk>, Signal>;
 
 pub(super) struct Keeper {
     shapes: Shapes,
-    by_class: Vec<Arc<Shape>>,
+    by_class: Vec<Arc<ChunkShape>>,
     working: usize,
     /// Class of the chunk that went into the directory last.
     last: usize,
@@ -43,7 +43,7 @@ pub(super) struct Keeper {
     ordered: usize,
     /// Payload that a row brings, by the last ones.
     payload_per_row: usize,
-    account: Account,
+    account: LogAccount,
 }
 
 impl Keeper {
@@ -53,7 +53,7 @@ impl Keeper {
         wake: Arc<dyn Wake>,
     ) -> Result<Self, OpenError> {
         let account = coordinator.reserve(IDLE_CHUNKS * shapes.start_bytes())?;
-        let by_class: Vec<Arc<Shape>> =
+        let by_class: Vec<Arc<ChunkShape>> =
             (0..=shapes.last()).map(|class| Arc::new(shapes.shape(class))).collect();
         let working = shapes.working();
         let mut keeper = Self {
@@ -80,7 +80,7 @@ impl Keeper {
         &self.shapes
     }
 
-    pub(super) fn account(&self) -> &Account {
+    pub(super) fn account(&self) -> &LogAccount {
         &self.account
     }
 
@@ -107,14 +107,14 @@ impl Keeper {
         self.payload_per_row = (bytes / rows.max(1)).max(self.payload_per_row / 8 * 7);
     }
 
-    /// Rows that a chunk may take: it keeps the payload of all of them until its last one is read (E3).
+    /// Rows that a chunk may take: it keeps the payload of all of them until its last one is read (KEEPER-3).
     fn most_rows(&self) -> usize {
         let share = self.account.coordinator().options().log_cap_bytes / PAYLOAD_SHARE;
         share.checked_div(self.payload_per_row).map_or(usize::MAX, |rows| rows.max(1))
     }
 
     /// Puts chunks into the directory until a block's worth of rows can be written, as far as there are any.
-    pub(super) fn provide(&mut self, core: &mut Core, strings: &mut Strings) {
+    pub(super) fn provide(&mut self, core: &mut ChunkLog, strings: &mut Strings) {
         let most_rows = self.most_rows();
         let wanted = self.by_class[self.last].block.rows.min(most_rows) as u64;
         while core.end() - core.position() < wanted {
@@ -131,7 +131,7 @@ impl Keeper {
     }
 
     /// Takes back every chunk that all readers have left.
-    pub(super) fn collect(&mut self, core: &mut Core, strings: &mut Strings) {
+    pub(super) fn collect(&mut self, core: &mut ChunkLog, strings: &mut Strings) {
         for number in (0..self.limbo.len()).rev() {
             let chunk = self.limbo.swap_remove(number);
             self.take_back(chunk, core.chunks(), strings);
@@ -181,7 +181,7 @@ impl Keeper {
 
     /// The largest spare. Without one, and with nothing left for readers to do, a new chunk at once: then nobody else
     /// could bring the stream on.
-    fn take(&mut self, core: &mut Core) -> Option<Arc<Chunk>> {
+    fn take(&mut self, core: &mut ChunkLog) -> Option<Arc<Chunk>> {
         self.receive();
         let stuck = self.spares.is_empty() && !self.order.is_waiting() && core.slowest() == core.position();
         if stuck && core.position() == core.end() && self.account.try_grow(self.shapes.start_bytes()) {
@@ -196,7 +196,7 @@ impl Keeper {
     }
 
     /// Orders the next chunk when no spare is left, or none that is larger while blocks are not full yet.
-    fn order_ahead(&mut self, core: &Core) {
+    fn order_ahead(&mut self, core: &ChunkLog) {
         let larger = self.spares.iter().any(|spare| spare.shape().class > self.last);
         // A log that never fills its first chunk stays small.
         let growing = self.last < self.working && !larger && core.position() > 0;
@@ -220,7 +220,7 @@ impl Keeper {
     }
 
     /// Gives spares back while the log is drained, all but one and the smallest last.
-    pub(super) fn trim(&mut self, core: &mut Core, strings: &mut Strings) {
+    pub(super) fn trim(&mut self, core: &mut ChunkLog, strings: &mut Strings) {
         if core.slowest() < core.position() {
             return;
         }

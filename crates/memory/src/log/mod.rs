@@ -8,10 +8,10 @@
 //! - `keeper`: where chunks come from and where they go when every reader has left them
 //! - `strings`: which payloads are shared and which are copied
 //!
-//! S1. A run is taken as it is found: what is pending in the block at hand. Nobody waits for a batch to fill.
-//! S2. A chunk is used again only when every reader has left it and nobody holds a lease or an export of it: the
+//! BLOCK_LOG-1. A run is taken as it is found: what is pending in the block at hand. Nobody waits for a batch to fill.
+//! BLOCK_LOG-2. A chunk is used again only when every reader has left it and nobody holds a lease or an export of it: the
 //!     count of its owners says so, not the positions alone.
-//! S3. A writer whose readers have consumed everything can always write again: its reservation is never lent, and
+//! BLOCK_LOG-3. A writer whose readers have consumed everything can always write again: its reservation is never lent, and
 //!     payload holds it back only while rows are unread.
 
 mod keeper;
@@ -20,7 +20,7 @@ mod strings;
 mod writer;
 
 pub use reader::{Lease, LogReader, Taken};
-pub use writer::{LogWriter, Piece};
+pub use writer::{LogWriter, SelectedColumn};
 
 use thiserror::Error;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use penstock_queue::log;
 
-use crate::chunk::{Chunk, Span};
+use crate::chunk::{BlockSpan, Chunk};
 use crate::column::Column;
 use crate::coordinator::{Claim, Memory};
 use crate::signal::Signal;
@@ -25,10 +25,10 @@ pub enum Taken {
 
 /// Published rows of one block, and a hold on the chunk that they stand in.
 ///
-/// The rows stay as they are for as long as the lease lives, even when the reader has gone on (S2).
+/// The rows stay as they are for as long as the lease lives, even when the reader has gone on (BLOCK_LOG-2).
 pub struct Lease {
     chunk: Arc<Chunk>,
-    span: Span,
+    span: BlockSpan,
 }
 
 impl Lease {
@@ -40,7 +40,7 @@ impl Lease {
     /// A column of the log's layout, with its mask if it may hold nulls.
     #[inline]
     pub fn column(&self, column: usize) -> Column<'_> {
-        // SAFETY: K1. A lease is made of published rows of one block, and by S2 the chunk is not reset while its
+        // SAFETY: CHUNK-1. A lease is made of published rows of one block, and by BLOCK_LOG-2 the chunk is not reset while its
         // owners include this lease.
         unsafe { self.chunk.column(column, self.span) }
     }
@@ -81,18 +81,18 @@ impl LogReader {
         Self { core }
     }
 
-    /// What comes next, rows in a run of at most `limit` (S1). The same again until it is consumed, or more rows of it.
+    /// What comes next, rows in a run of at most `limit` (BLOCK_LOG-1). The same again until it is consumed, or more rows of it.
     pub fn peek(&mut self, limit: usize) -> Taken {
         match self.core.peek() {
-            log::Next::Rows { chunk, offset, rows, .. } => {
+            log::LogNext::Rows { chunk, offset, rows, .. } => {
                 let offset = offset as usize;
                 let rows = (rows as usize).min(chunk.left_in_block(offset)).min(limit);
                 Taken::Rows(Lease { chunk: Arc::clone(chunk), span: chunk.span(offset, rows) })
             }
-            log::Next::Watermark(watermark) => Taken::Watermark(watermark),
-            log::Next::Signal(signal) => Taken::Signal(signal),
-            log::Next::Nothing => Taken::Nothing,
-            log::Next::Closed => Taken::Closed,
+            log::LogNext::Watermark(watermark) => Taken::Watermark(watermark),
+            log::LogNext::Signal(signal) => Taken::Signal(signal),
+            log::LogNext::Nothing => Taken::Nothing,
+            log::LogNext::Closed => Taken::Closed,
         }
     }
 

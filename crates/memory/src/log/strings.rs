@@ -3,7 +3,7 @@
 //! A long string or binary value stands outside its block. A chunk could keep the buffer alive that the value came
 //! in, but a filter may let one short value through out of a buffer of megabytes.
 //!
-//! T1. A run shares a payload only if that keeps at most [`MOST_PINNED`] times the bytes alive that the run uses of it;
+//! STRINGS-1. A run shares a payload only if that keeps at most [`MOST_PINNED`] times the bytes alive that the run uses of it;
 //!     otherwise it copies them into an arena of the log. What is kept alive or copied is charged to the log.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 
-use super::writer::Piece;
+use super::writer::SelectedColumn;
 use crate::chunk::Chunk;
 use crate::payload::{Arena, ArenaWriter, Identity, Payload, Payloads};
 use crate::view::{INLINE_BYTES, make_view, view_len};
@@ -75,7 +75,13 @@ impl Strings {
 
     /// Writes views `from..from + to.len()` of a piece for the rows of `chunk`; the bytes to charge the log for: those of
     /// every payload that the chunk keeps alive from now on.
-    pub(super) fn write(&mut self, chunk: &Chunk, piece: &Piece<'_>, from: usize, to: &mut [u128]) -> usize {
+    pub(super) fn write(
+        &mut self,
+        chunk: &Chunk,
+        piece: &SelectedColumn<'_>,
+        from: usize,
+        to: &mut [u128],
+    ) -> usize {
         let (views, payloads) = piece.column.views();
         let len = to.len();
         match piece.rows {
@@ -118,7 +124,7 @@ impl Strings {
         charge
     }
 
-    /// Decides per payload that the run touches by T1; the bytes to charge for what is shared.
+    /// Decides per payload that the run touches by STRINGS-1; the bytes to charge for what is shared.
     fn decide(&mut self, chunk: &Chunk, payloads: Payloads<'_>) -> usize {
         let mut charge = 0;
         for number in self.touched.drain(..) {

@@ -9,7 +9,7 @@ use super::keeper::Keeper;
 use super::reader::LogReader;
 use super::strings::Strings;
 use super::{LogOptions, OpenError};
-use crate::chunk::{Chunk, Span};
+use crate::chunk::{BlockSpan, Chunk};
 use crate::column::{Column, Native, Values};
 use crate::coordinator::Coordinator;
 use crate::layout::Layout;
@@ -18,14 +18,14 @@ use crate::signal::Signal;
 
 /// A column of which some rows are written, and which.
 #[derive(Clone, Copy)]
-pub struct Piece<'a> {
+pub struct SelectedColumn<'a> {
     /// The column.
     pub column: Column<'a>,
     /// The rows of it that count, in order; `None` for all.
     pub rows: Option<&'a [u32]>,
 }
 
-impl Piece<'_> {
+impl SelectedColumn<'_> {
     /// Whether the `number`th of the rows that count holds a value.
     #[inline]
     pub fn is_valid(&self, number: usize) -> bool {
@@ -100,7 +100,7 @@ impl LogWriter {
     ///
     /// # Panics
     /// When there is no room for them, or a piece has another storage type than its column.
-    pub fn append(&mut self, pieces: &[Piece<'_>], from: usize, rows: usize) {
+    pub fn append(&mut self, pieces: &[SelectedColumn<'_>], from: usize, rows: usize) {
         assert_eq!(pieces.len(), self.layout().columns().len(), "a log is written by its layout");
         let mut done = 0;
         while done < rows {
@@ -111,7 +111,7 @@ impl LogWriter {
                 self.strings.turn();
             }
             let offset = offset as usize;
-            // E3: a chunk may have been given fewer rows than it has room for.
+            // KEEPER-3: a chunk may have been given fewer rows than it has room for.
             let left = chunk.left_in_block(offset).min(self.core.left_at(position) as usize);
             let some = (rows - done).min(left);
             let span = chunk.span(offset, some);
@@ -159,11 +159,11 @@ fn write_column(
     strings: &mut Strings,
     chunk: &Chunk,
     column: usize,
-    span: Span,
-    piece: &Piece<'_>,
+    span: BlockSpan,
+    piece: &SelectedColumn<'_>,
     from: usize,
 ) -> usize {
-    // SAFETY: K1. The rows lie at and above `write_pos`, and this is the one writer of the log; no other slice of
+    // SAFETY: CHUNK-1. The rows lie at and above `write_pos`, and this is the one writer of the log; no other slice of
     // them is alive, since each is made here and dropped at the end.
     if let Some(mask) = unsafe { chunk.mask_mut(column, span) } {
         match piece.column.valid {
@@ -179,13 +179,13 @@ fn write_column(
         ($($kind:ident),*) => {
             match piece.column.values {
                 $(Values::$kind(values) => {
-                    // SAFETY: K1, as above.
+                    // SAFETY: CHUNK-1, as above.
                     let to = unsafe { chunk.values_mut(column, span) };
                     copy_rows(values, piece.rows, from, to);
                     0
                 })*
                 Values::View(..) => {
-                    // SAFETY: K1, as above.
+                    // SAFETY: CHUNK-1, as above.
                     let to = unsafe { chunk.views_mut(column, span) };
                     strings.write(chunk, piece, from, to)
                 }

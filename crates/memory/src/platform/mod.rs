@@ -1,8 +1,8 @@
 //! What the engine asks of the operating system, and the only place that does.
 //!
-//! L1. A [`Mapping`] owns its bytes alone: no two mappings overlap, and the bytes stay where they are until it is
+//! PLATFORM-1. A [`Mapping`] owns its bytes alone: no two mappings overlap, and the bytes stay where they are until it is
 //!     dropped.
-//! L2. Every byte is initialised, to zero at first, and every page is there before [`Mapping::new`] returns: whoever
+//! PLATFORM-2. Every byte is initialised, to zero at first, and every page is there before [`Mapping::new`] returns: whoever
 //!     writes rows never waits for the kernel to find a page.
 
 #[cfg(target_os = "linux")]
@@ -69,7 +69,7 @@ pub struct Mapping {
     platform: Platform,
 }
 
-// SAFETY: L1: the mapping owns its bytes, and no call here depends on the thread.
+// SAFETY: PLATFORM-1: the mapping owns its bytes, and no call here depends on the thread.
 unsafe impl Send for Mapping {}
 // SAFETY: a shared mapping gives out its address and size only; whoever reads or writes there argues for itself.
 unsafe impl Sync for Mapping {}
@@ -105,9 +105,9 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         match self.platform {
             #[cfg(target_os = "linux")]
-            // SAFETY: `new` got the bytes from `linux::map`, and by L1 nobody else has them.
+            // SAFETY: `new` got the bytes from `linux::map`, and by PLATFORM-1 nobody else has them.
             Platform::Linux => unsafe { linux::unmap(self.ptr, self.bytes) },
-            // SAFETY: `new` got the bytes from `portable::map`, and by L1 nobody else has them.
+            // SAFETY: `new` got the bytes from `portable::map`, and by PLATFORM-1 nobody else has them.
             Platform::Portable => unsafe { portable::unmap(self.ptr, self.bytes) },
         }
     }

@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use penstock_queue::ring::Batch;
+use penstock_queue::ring::PushBatch;
 use penstock_queue::ring::frames::{Blank, Frames};
 
 use crate::column::{ColumnBuf, Native, Physical, Values};
 use crate::layout::Layout;
-use crate::log::Piece;
+use crate::log::SelectedColumn;
 use crate::payload::Payload;
 use crate::view::{INLINE_BYTES, view_len};
 
@@ -22,7 +22,7 @@ const TOGETHER: usize = 128;
 
 /// Where a column stands in a row.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PackedColumn {
     physical: Physical,
     word: usize,
     /// Word and bit that say that it is null, when it may be.
@@ -31,9 +31,9 @@ struct Place {
 
 /// Where everything stands in a row.
 #[derive(Debug)]
-pub(super) struct Packing {
+pub(super) struct RowPacking {
     layout: Layout,
-    places: Vec<Place>,
+    places: Vec<PackedColumn>,
     null_words: usize,
     /// The columns of views, and the word behind them.
     views: Vec<usize>,
@@ -41,7 +41,7 @@ pub(super) struct Packing {
     words: usize,
 }
 
-impl Packing {
+impl RowPacking {
     pub(super) fn new(layout: Layout) -> Self {
         let columns = layout.columns();
         let null_words = columns.iter().filter(|column| column.nullable).count().div_ceil(64);
@@ -54,7 +54,7 @@ impl Packing {
                 nulls += 1;
                 ((nulls - 1) / 64, (nulls - 1) as u32 % 64)
             });
-            places.push(Place { physical: kind.physical, word: words, null });
+            places.push(PackedColumn { physical: kind.physical, word: words, null });
             words += kind.physical.width().div_ceil(8);
             if kind.physical == Physical::View {
                 views.push(number);
@@ -86,10 +86,10 @@ impl Packing {
     /// When a piece has another storage type than its column, or a null where none may be.
     pub(super) fn pack(
         &self,
-        pieces: &[Piece<'_>],
+        pieces: &[SelectedColumn<'_>],
         rows: Range<usize>,
         blank: Blank<'_>,
-        payloads: &mut Batch<'_, Payload>,
+        payloads: &mut PushBatch<'_, Payload>,
     ) {
         assert_eq!(pieces.len(), self.places.len(), "a queue is written by its layout");
         for first in rows.clone().step_by(TOGETHER) {
@@ -105,7 +105,7 @@ impl Packing {
         }
     }
 
-    fn pack_nulls(&self, pieces: &[Piece<'_>], rows: Range<usize>, blank: Blank<'_>) {
+    fn pack_nulls(&self, pieces: &[SelectedColumn<'_>], rows: Range<usize>, blank: Blank<'_>) {
         for word in 0..self.null_words {
             blank.put(word, rows.clone().map(|_| 0));
         }
@@ -125,10 +125,10 @@ impl Packing {
     /// Row by row, since payloads leave the queue with their rows.
     fn pack_views(
         &self,
-        pieces: &[Piece<'_>],
+        pieces: &[SelectedColumn<'_>],
         rows: Range<usize>,
         blank: Blank<'_>,
-        payloads: &mut Batch<'_, Payload>,
+        payloads: &mut PushBatch<'_, Payload>,
         kept_word: usize,
     ) {
         for (frame, row) in rows.enumerate() {
@@ -168,7 +168,7 @@ impl Packing {
         mut see: impl FnMut(usize, &mut dyn FnMut(&Payload)),
         into: &mut ColumnBuf,
     ) {
-        let Place { physical, word, null } = self.places[column];
+        let PackedColumn { physical, word, null } = self.places[column];
         let narrow = rows.word(word);
         let wide = || rows.word(word).zip(rows.word(word + 1)).map(|(low, high)| wide(low, high));
         macro_rules! fill {
@@ -207,7 +207,7 @@ fn keep(payloads: &mut Vec<Payload>, payload: &Payload) {
     }
 }
 
-fn pack_fixed(place: Place, piece: &Piece<'_>, rows: Range<usize>, blank: Blank<'_>) {
+fn pack_fixed(place: PackedColumn, piece: &SelectedColumn<'_>, rows: Range<usize>, blank: Blank<'_>) {
     let word = place.word;
     macro_rules! pack {
         ($($kind:ident),*) => {

@@ -11,7 +11,7 @@ use arrow_array::{
     TimestampMillisecondArray,
 };
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use penstock_memory::batch::{Rows, decoded};
+use penstock_memory::batch::{LoadRows, decoded};
 use penstock_memory::{Batch, BatchError, ColumnBuf, Physical, SourceColumns};
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ fn load(
     data_type: &DataType,
     start: usize,
     len: usize,
-    rows: Rows<'_>,
+    rows: LoadRows<'_>,
 ) -> ColumnBuf {
     let mut into = ColumnBuf::new(Physical::of(data_type).unwrap());
     batch.load(column, start, len, rows, &mut into);
@@ -45,7 +45,7 @@ fn load(
 fn opened(declared: &DataType, array: ArrayRef) -> Vec<Option<Value>> {
     let batch = batch(vec![("x", array)]);
     let opened = source(vec![Field::new("x", declared.clone(), true)]).open(&batch).unwrap();
-    read(load(&opened, 0, declared, 0, opened.rows(), Rows::All).as_column())
+    read(load(&opened, 0, declared, 0, opened.rows(), LoadRows::All).as_column())
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn only_encodings_of_one_type_are_interchangeable() {
             match columns.open(&batch) {
                 Ok(opened) => {
                     assert_eq!(family(&declared), family(&given), "{given:?} served as {declared:?}");
-                    let loaded = load(&opened, 0, &declared, 0, rows.len(), Rows::All);
+                    let loaded = load(&opened, 0, &declared, 0, rows.len(), LoadRows::All);
                     assert_eq!(
                         read(loaded.as_column()),
                         cells(&declared, &rows),
@@ -140,8 +140,8 @@ fn order_and_extra_columns_do_not_matter() {
     ]);
     let opened = columns.open(&given).unwrap();
     assert_eq!(opened.rows(), 1);
-    let a = load(&opened, 0, &DataType::Int64, 0, 1, Rows::All);
-    let b = load(&opened, 1, &DataType::Utf8, 0, 1, Rows::All);
+    let a = load(&opened, 0, &DataType::Int64, 0, 1, LoadRows::All);
+    let b = load(&opened, 1, &DataType::Utf8, 0, 1, LoadRows::All);
     assert_eq!(read(a.as_column()), [Some(Value::Int(3))]);
     assert_eq!(read(b.as_column()), [Some(Value::Bytes(b"text".to_vec()))]);
     assert_eq!(columns.row_width(), 8 + 16);
@@ -189,11 +189,11 @@ proptest! {
         prop_assert_eq!(opened.first_null(0, start, len), first_null);
         prop_assert_eq!(opened.has_nulls(0, start, len), first_null.is_some());
 
-        let all = load(&opened, 0, &data_type, start, len, Rows::All);
+        let all = load(&opened, 0, &data_type, start, len, LoadRows::All);
         prop_assert_eq!(&read(all.as_column()), &expected);
 
         let kept: Vec<u32> = (0..len as u32).filter(|&row| picks[row as usize]).collect();
-        let some = load(&opened, 0, &data_type, start, len, Rows::Selected(&kept));
+        let some = load(&opened, 0, &data_type, start, len, LoadRows::Selected(&kept));
         let expected_some: Vec<_> = kept.iter().map(|&row| expected[row as usize].clone()).collect();
         prop_assert_eq!(read(some.as_column()), expected_some);
 

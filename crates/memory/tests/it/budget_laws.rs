@@ -1,6 +1,8 @@
 //! Laws of the budget, whatever logs and operators do.
 
-use penstock_memory::coordinator::{Account, Coordinator, Inline, Memory, Options, StateAccount};
+use penstock_memory::coordinator::{
+    Coordinator, CoordinatorOptions, Inline, LogAccount, Memory, StateAccount,
+};
 use proptest::prelude::*;
 
 const KIB: usize = 1 << 10;
@@ -67,7 +69,7 @@ fn pinned(chunks: &[Chunk]) -> usize {
 struct Log {
     chunks: Vec<Chunk>,
     reserved: usize,
-    account: Account,
+    account: LogAccount,
 }
 
 impl Log {
@@ -102,7 +104,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let options = Options { budget_bytes: BUDGET, log_cap_bytes: LOG_CAP, ..Options::default() };
+        let options = CoordinatorOptions {
+            budget_bytes: BUDGET,
+            log_cap_bytes: LOG_CAP,
+            ..CoordinatorOptions::default()
+        };
         let coordinator = Coordinator::new(options).expect("a thread can be started");
         let states = (0..2).map(|_| coordinator.state_account()).collect();
         Self { logs: Vec::new(), late: Vec::new(), exported: Vec::new(), states, coordinator }

@@ -5,11 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use penstock_memory::coordinator::{
-    Account, ChunkOrder, Coordinator, Counters, Inline, Memory, MemoryLimit, Options, Refused, chunk_bytes,
+    ChunkOrder, Coordinator, CoordinatorOptions, Counters, Inline, LogAccount, Memory, MemoryLimit, Refused,
+    chunk_bytes,
 };
 use penstock_memory::platform::Platform;
 use penstock_queue::gate::Gate;
-use penstock_queue::wake::{Nobody, Wake};
+use penstock_queue::wake::{NoWake, Wake};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -18,11 +19,12 @@ const START: usize = 16 * KIB;
 const LONG: Duration = Duration::from_secs(30);
 
 fn coordinator(budget_bytes: usize) -> Coordinator {
-    Coordinator::new(Options { budget_bytes, ..Options::default() }).expect("a thread can be started")
+    Coordinator::new(CoordinatorOptions { budget_bytes, ..CoordinatorOptions::default() })
+        .expect("a thread can be started")
 }
 
 /// Charged and allocated, as a log starts.
-fn allocate(account: &Account, bytes: usize) -> Memory {
+fn allocate(account: &LogAccount, bytes: usize) -> Memory {
     assert!(account.try_grow(bytes));
     account.allocate(bytes, Inline::Start).expect("the machine has memory")
 }
@@ -60,7 +62,7 @@ fn use_all(memory: &Memory) {
 #[test]
 fn five_thousand_logs_fit_a_small_budget() {
     let coordinator = coordinator(256 * MIB);
-    let logs: Vec<(Account, [Memory; 2])> = (0..5_000)
+    let logs: Vec<(LogAccount, [Memory; 2])> = (0..5_000)
         .map(|_| {
             let account = coordinator.reserve(2 * START).unwrap();
             let chunks = [allocate(&account, START), allocate(&account, START)];
@@ -139,7 +141,8 @@ fn payload_does_not_stand_in_the_way_of_state() {
 
 #[test]
 fn a_log_stays_below_its_cap() {
-    let options = Options { budget_bytes: MIB, log_cap_bytes: 64 * KIB, ..Options::default() };
+    let options =
+        CoordinatorOptions { budget_bytes: MIB, log_cap_bytes: 64 * KIB, ..CoordinatorOptions::default() };
     let coordinator = Coordinator::new(options).unwrap();
     let log = coordinator.reserve(32 * KIB).unwrap();
     assert!(log.try_grow(64 * KIB));
@@ -161,7 +164,7 @@ fn a_log_stays_below_its_cap() {
 
 #[test]
 fn only_payload_holds_a_writer_back() {
-    let options = Options { budget_bytes: MIB, log_cap_bytes: 0, ..Options::default() };
+    let options = CoordinatorOptions { budget_bytes: MIB, log_cap_bytes: 0, ..CoordinatorOptions::default() };
     let coordinator = Coordinator::new(options).unwrap();
     let log = coordinator.reserve(32 * KIB).unwrap();
     let memory = allocate(&log, 16 * KIB);
@@ -215,7 +218,7 @@ fn an_order_that_is_given_up_loses_nothing() {
     let coordinator = coordinator(64 * MIB);
     let log = coordinator.reserve(32 * KIB).unwrap();
     for _ in 0..50 {
-        let mut order = log.order(Arc::new(Nobody));
+        let mut order = log.order(Arc::new(NoWake));
         assert!(log.try_grow(16 * KIB));
         order.ask(16 * KIB);
         drop(order);
@@ -237,7 +240,8 @@ fn an_order_that_is_given_up_loses_nothing() {
 fn what_the_system_does_not_have_is_refused() {
     let platforms = [Platform::native(), Platform::Portable];
     for platform in platforms {
-        let coordinator = Coordinator::new(Options { platform, ..Options::default() }).unwrap();
+        let coordinator =
+            Coordinator::new(CoordinatorOptions { platform, ..CoordinatorOptions::default() }).unwrap();
         let log = coordinator.reserve(32 * KIB).unwrap();
         let gate = Arc::new(Gate::new());
         let mut order = log.order(Arc::clone(&gate) as _);
@@ -518,7 +522,7 @@ fn a_forked_child_drops_what_it_inherited_and_ends() {
 fn a_forked_child_allocates_and_orders_nothing() {
     let coordinator = coordinator(MIB);
     let log = coordinator.reserve(32 * KIB).unwrap();
-    let mut order = log.order(Arc::new(Nobody));
+    let mut order = log.order(Arc::new(NoWake));
     assert!(in_a_forked_child(|| {
         let refused = !order.ask(16 * KIB) && !order.is_waiting() && order.take().is_none();
         use_all(&allocate(&log, 16 * KIB));

@@ -10,7 +10,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, StringViewArray};
 use arrow_schema::DataType;
-use penstock_memory::batch::Rows as Which;
+use penstock_memory::batch::LoadRows;
 use penstock_memory::export::compacted;
 use penstock_memory::{ColumnBuf, Exporter, Parcel, Physical, SourceColumns, Taken};
 use support::exports::{BLOCK_ROWS, check, open, pass, rows, schema};
@@ -127,7 +127,7 @@ fn columns_leave_in_the_order_that_is_asked_for() {
         let found = batches.iter().flat_map(|batch| {
             let source = SourceColumns::new(batch.schema(), vec![true; 2]);
             let mut loaded = ColumnBuf::new(Physical::of(&turned.types[column].0).unwrap());
-            source.open(batch).unwrap().load(column, 0, batch.num_rows(), Which::All, &mut loaded);
+            source.open(batch).unwrap().load(column, 0, batch.num_rows(), LoadRows::All, &mut loaded);
             read(loaded.as_column())
         });
         assert!(found.eq(expected.iter().flat_map(|lease| lease[column].clone())), "column {column}");

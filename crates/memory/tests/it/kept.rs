@@ -5,7 +5,7 @@ use crate::support;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
-use penstock_memory::{Column, Exporter, Lease, Parcel, Piece, Taken, Values};
+use penstock_memory::{Column, Exporter, Lease, Parcel, SelectedColumn, Taken, Values};
 use support::exports::{BEHIND, BLOCK_ROWS, check, open, pass, read_whole, rows, schema};
 use support::{Rows, assert_all_returned, coordinator, eventually, setting};
 
@@ -75,7 +75,8 @@ fn a_user_who_keeps_everything_stalls_nobody() {
             (some > 0, coordinator.snapshot())
         });
         let values: Vec<i64> = (next..total.min(next + some as i64)).collect();
-        let piece = Piece { column: Column { values: Values::I64(&values), valid: None }, rows: None };
+        let piece =
+            SelectedColumn { column: Column { values: Values::I64(&values), valid: None }, rows: None };
         writer.append(&[piece, piece], 0, values.len());
         next += values.len() as i64;
         read_whole(&mut reader, BEHIND, &mut take);

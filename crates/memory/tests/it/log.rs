@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use penstock_memory::shape::{ShapeOptions, Shapes};
 use penstock_memory::{Coordinator, LogOptions, LogWriter, MemoryKind, Taken};
-use penstock_queue::wake::Nobody;
+use penstock_queue::wake::NoWake;
 use proptest::prelude::*;
 use support::model::{Step, Stream, any_step};
 use support::{Rows, assert_all_returned, coordinator, eventually, kinds};
@@ -36,7 +36,7 @@ fn reservation(rows: &Rows, options: &LogOptions, coordinator: &Coordinator) -> 
     2 * Shapes::new(rows.layout(), options.shape, l2_cache_bytes).start_bytes()
 }
 
-/// Only payload takes the bytes in use beyond the budget (M3).
+/// Only payload takes the bytes in use beyond the budget (COORDINATOR-3).
 fn assert_within_budget(coordinator: &Coordinator) {
     let now = coordinator.snapshot();
     assert!(now.used_bytes <= now.budget_bytes + now.pinned_bytes, "{now:?}");
@@ -86,8 +86,8 @@ fn a_log_that_is_used_goes_to_full_blocks() {
     let coordinator = coordinator(64 << 20, 64 << 20);
     let shape = ShapeOptions { block_rows: Some(4096), chunk_blocks: None, ..ShapeOptions::default() };
     let options = LogOptions { shape, ..LogOptions::default() };
-    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(Nobody)).unwrap();
-    let mut reader = writer.join(Arc::new(Nobody));
+    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(NoWake)).unwrap();
+    let mut reader = writer.join(Arc::new(NoWake));
     let numbers: Vec<u64> = (0..4096).collect();
     let source = rows.source(&numbers, 0, false);
     let mut longest = 0;
@@ -112,8 +112,8 @@ fn a_burst_leaves_nothing_behind_when_the_log_is_trimmed() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Utf8, true)]);
     let coordinator = coordinator(64 << 20, 64 << 20);
     let options = LogOptions::default();
-    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(Nobody)).unwrap();
-    let mut reader = writer.join(Arc::new(Nobody));
+    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(NoWake)).unwrap();
+    let mut reader = writer.join(Arc::new(NoWake));
     let reserved = coordinator.snapshot().used_bytes;
     let numbers: Vec<u64> = (0..20_000).collect();
     let source = rows.source(&numbers, 0, false);
@@ -139,14 +139,14 @@ fn a_burst_leaves_nothing_behind_when_the_log_is_trimmed() {
     });
 }
 
-/// M2: what readers have yet to read is in use, though nobody can write to it any more.
+/// COORDINATOR-2: what readers have yet to read is in use, though nobody can write to it any more.
 #[test]
 fn what_is_unread_stays_counted_when_the_writer_is_gone() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Utf8, false)]);
     let coordinator = coordinator(64 << 20, 64 << 20);
     let options = LogOptions::default();
-    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(Nobody)).unwrap();
-    let mut reader = writer.join(Arc::new(Nobody));
+    let mut writer = LogWriter::new(rows.layout(), &options, &coordinator, Arc::new(NoWake)).unwrap();
+    let mut reader = writer.join(Arc::new(NoWake));
     let numbers: Vec<u64> = (0..1000).collect();
     let source = rows.source(&numbers, 0, false);
     let mut written = 0;

@@ -8,15 +8,15 @@ use std::thread;
 
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
-use penstock_memory::edge::{EdgeGauge, Next};
+use penstock_memory::edge::{EdgeGauge, EdgeNext};
 use penstock_memory::view::make_view;
 use penstock_memory::{
-    Column, Coordinator, EdgeReader, EdgeWriter, LogOptions, MemoryKind, Payload, Piece, Run, Signal, SlotId,
-    Values,
+    Column, Coordinator, EdgeReader, EdgeWriter, LogOptions, MemoryKind, Payload, Run, SelectedColumn,
+    Signal, SlotId, Values,
 };
 use penstock_queue::gate::Gate;
 use penstock_queue::log::Work;
-use penstock_queue::wake::{Nobody, Wake};
+use penstock_queue::wake::{NoWake, Wake};
 use proptest::prelude::*;
 use support::model::{Event, Step, Stream, any_step};
 use support::{HANG, Rows, assert_all_returned, coordinator, kinds};
@@ -74,8 +74,8 @@ fn a_full_edge_says_so_until_somebody_reads() {
         let coordinator = coordinator(1 << 20, 1 << 20);
         let options = LogOptions { signals: 4, directory: 2, ..LogOptions::default() };
         let mut writer =
-            EdgeWriter::new(kind, rows.layout(), &options, &coordinator, Arc::new(Nobody)).unwrap();
-        let mut reader = writer.join(Arc::new(Nobody)).unwrap();
+            EdgeWriter::new(kind, rows.layout(), &options, &coordinator, Arc::new(NoWake)).unwrap();
+        let mut reader = writer.join(Arc::new(NoWake)).unwrap();
         let mut written = 0;
         loop {
             let room = writer.room();
@@ -95,17 +95,17 @@ fn a_full_edge_says_so_until_somebody_reads() {
         let (mut found, mut ends) = (0, 0);
         loop {
             match reader.peek(usize::MAX) {
-                Next::Rows(rows) => {
+                EdgeNext::Rows(rows) => {
                     let count = rows.len();
                     drop(rows);
                     reader.advance(count);
                     found += count as u64;
                 }
-                Next::Signal(Signal::End) => {
+                EdgeNext::Signal(Signal::End) => {
                     reader.pass();
                     ends += 1;
                 }
-                Next::Nothing => break,
+                EdgeNext::Nothing => break,
                 _ => panic!("{name}: nothing else was written"),
             }
         }
@@ -116,7 +116,7 @@ fn a_full_edge_says_so_until_somebody_reads() {
 }
 
 fn open(kind: MemoryKind, rows: &Rows, coordinator: &Coordinator) -> EdgeWriter {
-    EdgeWriter::new(kind, rows.layout(), &LogOptions::default(), coordinator, Arc::new(Nobody)).unwrap()
+    EdgeWriter::new(kind, rows.layout(), &LogOptions::default(), coordinator, Arc::new(NoWake)).unwrap()
 }
 
 fn write(writer: &mut EdgeWriter, rows: &Rows, numbers: std::ops::Range<u64>) {
@@ -133,7 +133,7 @@ fn write(writer: &mut EdgeWriter, rows: &Rows, numbers: std::ops::Range<u64>) {
 
 /// Rows that are shown next.
 fn shown(reader: &mut EdgeReader) -> usize {
-    let Next::Rows(rows) = reader.peek(usize::MAX) else { panic!("rows come next") };
+    let EdgeNext::Rows(rows) = reader.peek(usize::MAX) else { panic!("rows come next") };
     rows.len()
 }
 
@@ -153,13 +153,13 @@ fn rows_may_be_consumed_without_being_read() {
     for (name, kind) in MemoryKind::NAMES {
         let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
         let mut writer = open(kind, &rows, &coordinator);
-        let mut reader = writer.join(Arc::new(Nobody)).unwrap();
+        let mut reader = writer.join(Arc::new(NoWake)).unwrap();
         let (mut run, slots) = run_for(&rows);
         let mut next = 0;
         // Often enough to go around the queue.
         for round in 0..400_u64 {
             write(&mut writer, &rows, round * 20..round * 20 + 20);
-            let Next::Rows(mut found) = reader.peek(usize::MAX) else { panic!("{name}: rows come next") };
+            let EdgeNext::Rows(mut found) = reader.peek(usize::MAX) else { panic!("{name}: rows come next") };
             found.truncate(7);
             let count = found.len();
             assert!(count <= 7);
@@ -167,7 +167,7 @@ fn rows_may_be_consumed_without_being_read() {
             reader.advance(count);
             next += count as u64;
             while next < round * 20 + 20 {
-                let Next::Rows(found) = reader.peek(usize::MAX) else { panic!("{name}: rows come next") };
+                let EdgeNext::Rows(found) = reader.peek(usize::MAX) else { panic!("{name}: rows come next") };
                 let count = found.len();
                 found.begin(&mut run, &slots);
                 run.ready(&slots);
@@ -177,7 +177,7 @@ fn rows_may_be_consumed_without_being_read() {
                 reader.advance(count);
                 next += count as u64;
             }
-            assert!(matches!(reader.peek(usize::MAX), Next::Nothing), "{name}");
+            assert!(matches!(reader.peek(usize::MAX), EdgeNext::Nothing), "{name}");
         }
     }
 }
@@ -187,7 +187,7 @@ fn rows_that_wait_together_are_one_run() {
     let rows = one_of_each();
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
     let mut writer = open(MemoryKind::Queue, &rows, &coordinator);
-    let mut reader = writer.join(Arc::new(Nobody)).unwrap();
+    let mut reader = writer.join(Arc::new(NoWake)).unwrap();
     write(&mut writer, &rows, 0..2);
     write(&mut writer, &rows, 2..6);
     assert!(writer.watermark(5));
@@ -200,11 +200,11 @@ fn rows_that_wait_together_are_one_run() {
     reader.advance(5);
     assert_eq!(shown(&mut reader), 1);
     reader.advance(1);
-    assert!(matches!(reader.peek(usize::MAX), Next::Watermark(5)));
+    assert!(matches!(reader.peek(usize::MAX), EdgeNext::Watermark(5)));
     reader.pass();
     assert_eq!((reader.watermark(), shown(&mut reader)), (5, 3));
     reader.advance(3);
-    assert!(matches!(reader.peek(usize::MAX), Next::Signal(Signal::End)));
+    assert!(matches!(reader.peek(usize::MAX), EdgeNext::Signal(Signal::End)));
     reader.pass();
     assert_eq!((reader.pending(), shown(&mut reader)), (1, 1));
     reader.advance(1);
@@ -224,7 +224,7 @@ fn a_gauge_counts_rows_and_signals_apart() {
     for (name, kind) in MemoryKind::NAMES {
         let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
         let mut writer = open(kind, &rows, &coordinator);
-        let mut reader = writer.join(Arc::new(Nobody)).unwrap();
+        let mut reader = writer.join(Arc::new(NoWake)).unwrap();
         let gauge: EdgeGauge = reader.gauge();
         let elsewhere = gauge.clone();
         let work = || thread::scope(|scope| scope.spawn(|| elsewhere.work()).join().unwrap());
@@ -239,7 +239,7 @@ fn a_gauge_counts_rows_and_signals_apart() {
         shown(&mut reader);
         assert_eq!(work(), Work { rows: 11, signals: 1 }, "{name}");
         reader.advance(6);
-        assert!(matches!(reader.peek(usize::MAX), Next::Signal(Signal::End)), "{name}");
+        assert!(matches!(reader.peek(usize::MAX), EdgeNext::Signal(Signal::End)), "{name}");
         assert_eq!(work(), Work { rows: 5, signals: 1 }, "{name}");
         reader.pass();
         assert_eq!(work(), Work { rows: 5, signals: 0 }, "{name}");
@@ -289,14 +289,14 @@ fn a_payload_is_let_go_of_with_its_row() {
     let rows = Rows::new(vec![(DataType::Utf8, false)]);
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
     let mut writer = open(MemoryKind::Queue, &rows, &coordinator);
-    let mut reader = writer.join(Arc::new(Nobody)).unwrap();
+    let mut reader = writer.join(Arc::new(NoWake)).unwrap();
     let (mut run, slots) = run_for(&rows);
     let text = b"longer than a view has room for".to_vec();
     let buffer = Buffer::from_vec(text.clone());
     let payloads = vec![Payload::from(buffer.clone())];
     let (long, short) = (make_view(&text, 0, 0), make_view(b"short", 0, 0));
     let views = [long, short, long, long];
-    let piece = Piece {
+    let piece = SelectedColumn {
         column: Column { values: Values::View(&views, (&payloads).into()), valid: None },
         rows: None,
     };
@@ -304,7 +304,7 @@ fn a_payload_is_let_go_of_with_its_row() {
     for round in 0..2_000 {
         writer.append(&[piece], 0, 4);
         assert_eq!(buffer.strong_count(), alone + 3, "round {round}");
-        let Next::Rows(found) = reader.peek(usize::MAX) else { panic!("rows come next") };
+        let EdgeNext::Rows(found) = reader.peek(usize::MAX) else { panic!("rows come next") };
         let count = found.len();
         found.begin(&mut run, &slots);
         assert!(buffer.strong_count() > alone + 3);
@@ -319,7 +319,7 @@ fn a_payload_is_let_go_of_with_its_row() {
             reader.advance(1);
         } else {
             reader.advance(count);
-            while let Next::Rows(found) = reader.peek(usize::MAX) {
+            while let EdgeNext::Rows(found) = reader.peek(usize::MAX) {
                 let count = found.len();
                 reader.advance(count);
             }
@@ -362,7 +362,7 @@ fn rows_of_a_queue_go_from_thread_to_thread() {
         let mut read = 0;
         loop {
             match reader.peek(usize::MAX) {
-                Next::Rows(found) => {
+                EdgeNext::Rows(found) => {
                     let count = found.len();
                     found.begin(&mut run, &slots);
                     run.ready(&slots);
@@ -371,13 +371,13 @@ fn rows_of_a_queue_go_from_thread_to_thread() {
                     reader.advance(count);
                     read += count as u64;
                 }
-                Next::Watermark(watermark) => {
+                EdgeNext::Watermark(watermark) => {
                     assert_eq!(watermark, read as i64, "a watermark stands behind its rows");
                     reader.pass();
                 }
-                Next::Signal(_) => panic!("no signal was sent"),
-                Next::Nothing => assert!(filled.wait(HANG), "the reader is woken"),
-                Next::Closed => break,
+                EdgeNext::Signal(_) => panic!("no signal was sent"),
+                EdgeNext::Nothing => assert!(filled.wait(HANG), "the reader is woken"),
+                EdgeNext::Closed => break,
             }
         }
         assert_eq!(read, ROWS);
@@ -390,10 +390,10 @@ fn a_null_needs_a_nullable_column() {
     for (name, kind) in MemoryKind::NAMES {
         let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
         let mut writer = open(kind, &rows, &coordinator);
-        let _reader = writer.join(Arc::new(Nobody)).unwrap();
+        let _reader = writer.join(Arc::new(NoWake)).unwrap();
         assert!(writer.room() > 0);
         let column = Column { values: Values::I64(&[1, 2]), valid: Some(&[1, 0]) };
-        let piece = Piece { column, rows: None };
+        let piece = SelectedColumn { column, rows: None };
         let written =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.append(&[piece], 0, 2)));
         assert!(written.is_err(), "{name}");

@@ -10,10 +10,10 @@ use arrow_buffer::Buffer;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{
-    Column, ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, Payload, Physical, Piece,
-    Taken, Values,
+    Column, ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, Payload, Physical,
+    SelectedColumn, Taken, Values,
 };
-use penstock_queue::wake::{Nobody, Wake};
+use penstock_queue::wake::{NoWake, Wake};
 use support::{assert_all_returned, coordinator, eventually};
 
 const BUDGET_BYTES: usize = 16 << 20;
@@ -52,12 +52,12 @@ fn log(columns: usize, coordinator: &Coordinator, wake: Arc<dyn Wake>) -> (LogWr
         ShapeOptions { block_rows: Some(CHUNK_ROWS), chunk_blocks: Some(1), ..ShapeOptions::default() };
     let options = LogOptions { shape, ..LogOptions::default() };
     let mut writer = LogWriter::new(layout, &options, coordinator, wake).unwrap();
-    let reader = writer.join(Arc::new(Nobody));
+    let reader = writer.join(Arc::new(NoWake));
     (writer, reader)
 }
 
-fn piece<'a>(views: &'a [u128], payloads: &'a Vec<Payload>, valid: Option<&'a [u8]>) -> Piece<'a> {
-    Piece { column: Column { values: Values::View(views, payloads.into()), valid }, rows: None }
+fn piece<'a>(views: &'a [u128], payloads: &'a Vec<Payload>, valid: Option<&'a [u8]>) -> SelectedColumn<'a> {
+    SelectedColumn { column: Column { values: Values::View(views, payloads.into()), valid }, rows: None }
 }
 
 /// Writes the views into the one column.
@@ -95,7 +95,7 @@ fn pinned(coordinator: &Coordinator) -> u64 {
 #[test]
 fn a_buffer_of_which_a_quarter_is_used_is_shared() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(Nobody));
+    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let before = coordinator.snapshot().used_bytes;
     let tracked = Tracked::new(4000);
     let views: Vec<u128> = (0..10).map(|row| tracked.view(row * 400, 100, 0)).collect();
@@ -119,7 +119,7 @@ fn a_buffer_of_which_a_quarter_is_used_is_shared() {
 #[test]
 fn of_a_buffer_that_is_used_less_the_values_are_copied() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(Nobody));
+    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let tracked = Tracked::new(4000);
     let mut views: Vec<u128> = (0..9).map(|row| tracked.view(row * 400, 100, 0)).collect();
     views.push(tracked.view(3600, 99, 0));
@@ -137,14 +137,14 @@ fn of_a_buffer_that_is_used_less_the_values_are_copied() {
 #[test]
 fn a_filter_that_lets_little_through_does_not_keep_the_source_alive() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(Nobody));
+    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let tracked = Tracked::new(10 << 20);
     let views: Vec<u128> = (0..10_000).map(|row| tracked.view(row * 1000, 50, 0)).collect();
     let kept: Vec<u32> = (0..10).map(|row| row * 997 + 5).collect();
     let payloads = vec![tracked.buffer().into()];
     let column = Column { values: Values::View(&views, (&payloads).into()), valid: None };
     assert!(writer.room() >= 10);
-    writer.append(&[Piece { column, rows: Some(&kept) }], 0, 10);
+    writer.append(&[SelectedColumn { column, rows: Some(&kept) }], 0, 10);
     drop(payloads);
     assert_eq!(tracked.holders(), 0, "10 values do not keep 10 MB");
     assert!(pinned(&coordinator) <= 128 << 10, "nor are they charged for it");
@@ -157,7 +157,7 @@ fn a_filter_that_lets_little_through_does_not_keep_the_source_alive() {
 #[test]
 fn nobody_follows_what_stands_under_a_null() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(Nobody));
+    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let tracked = Tracked::new(1000);
     // A view of nowhere, and a good one of a buffer that is not used otherwise.
     let views = [u128::MAX, tracked.view(0, 900, 1), make_view(b"short", 0, 0), tracked.view(5, 20, 2)];
@@ -178,7 +178,7 @@ fn nobody_follows_what_stands_under_a_null() {
 #[test]
 fn a_buffer_is_charged_once_per_chunk() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    let (mut writer, mut reader) = log(2, &coordinator, Arc::new(Nobody));
+    let (mut writer, mut reader) = log(2, &coordinator, Arc::new(NoWake));
     let tracked = Tracked::new(1000);
     // Two slices of the same memory, as the columns of a sliced batch would be.
     let (whole, half) = (tracked.buffer(), tracked.buffer().slice(500));
@@ -229,7 +229,7 @@ fn payload_over_the_cap_holds_the_writer_back_until_it_is_read() {
         assert_eq!(read(&mut reader), [Some(tracked.owner[..1 << 20].to_vec())]);
         assert!(woken.0.load(Ordering::SeqCst) > asleep, "round {round}: whoever reads wakes the writer");
         eventually("there is room when all is read", || (writer.room() > 0, round));
-        // S3 lets the chunk go on, and with it what it keeps alive. Behind much payload chunks take few rows at first.
+        // BLOCK_LOG-3 lets the chunk go on, and with it what it keeps alive. Behind much payload chunks take few rows at first.
         let mut more = 0;
         while more < CHUNK_ROWS - 1 {
             eventually("there is room", || (writer.room() > 0, more));
@@ -245,7 +245,7 @@ fn payload_over_the_cap_holds_the_writer_back_until_it_is_read() {
 #[test]
 fn values_outlive_the_writer_and_the_reader_in_a_lease() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(Nobody));
+    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let tracked = Tracked::new(1000);
     write(&mut writer, &[tracked.view(0, 1000, 0)], tracked.buffer());
     let Taken::Rows(lease) = reader.peek(1) else { panic!("a row was written") };
@@ -263,7 +263,7 @@ fn values_outlive_the_writer_and_the_reader_in_a_lease() {
 #[test]
 fn buffers_that_start_at_one_place_and_end_elsewhere_are_told_apart() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(Nobody));
+    let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let whole = Buffer::from_vec((0..4000).map(|byte| byte as u8).collect::<Vec<u8>>());
     let view = |from: usize, len: usize| make_view(&whole[from..from + len], 0, from as u32);
     write(&mut writer, &[view(0, 1000)], whole.slice_with_length(0, 1000));
@@ -280,8 +280,8 @@ fn payload_stays_near_the_cap_with_a_reader_that_keeps_up() {
     let layout = Layout::new(vec![ColumnKind { physical: Physical::View, nullable: false }]);
     let shape = ShapeOptions::for_export(&layout);
     let options = LogOptions { shape, ..LogOptions::default() };
-    let mut writer = LogWriter::new(layout, &options, &coordinator, Arc::new(Nobody)).unwrap();
-    let mut reader = writer.join(Arc::new(Nobody));
+    let mut writer = LogWriter::new(layout, &options, &coordinator, Arc::new(NoWake)).unwrap();
+    let mut reader = writer.join(Arc::new(NoWake));
     let mut most = 0;
     for row in 0..20_000_u32 {
         let bytes: Vec<u8> = row.to_le_bytes().repeat(1000);

@@ -10,8 +10,8 @@ use arrow_buffer::Buffer;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{
-    Column, ColumnKind, Layout, Lease, LogOptions, LogReader, LogWriter, Payload, Physical, Piece, Signal,
-    Taken, Values,
+    Column, ColumnKind, Layout, Lease, LogOptions, LogReader, LogWriter, Payload, Physical, SelectedColumn,
+    Signal, Taken, Values,
 };
 use penstock_queue::gate::Gate;
 use support::{HANG, assert_all_returned, coordinator, setting};
@@ -77,7 +77,8 @@ fn write(shape: Shape, mut writer: LogWriter, room: &Gate, at_half: impl Fn(LogR
         if shape.strings {
             columns.push(Column { values: Values::View(&views, (&payloads).into()), valid: None });
         }
-        let pieces: Vec<_> = columns.into_iter().map(|column| Piece { column, rows: None }).collect();
+        let pieces: Vec<_> =
+            columns.into_iter().map(|column| SelectedColumn { column, rows: None }).collect();
         let first = row;
         while row < end {
             let some = writer.room().min((end - row) as usize);

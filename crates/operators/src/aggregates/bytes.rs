@@ -10,7 +10,7 @@ use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
-use super::cells::Kind;
+use super::cells::CellKind;
 use super::state::{from_array, numbers, read, to_array};
 use super::{Choice, mask_unseen};
 use crate::pick::Pick;
@@ -23,15 +23,15 @@ pub(super) struct ChosenBytes {
 
 /// The value that was chosen so far, and its time where times count.
 #[derive(Clone, Default)]
-pub(super) struct Chosen {
+pub(super) struct ChosenValue {
     time: i64,
     value: Option<Vec<u8>>,
 }
 
 impl ChosenBytes {
-    fn take(&self, chosen: &mut Chosen, time: i64, value: &[u8]) {
+    fn take(&self, chosen: &mut ChosenValue, time: i64, value: &[u8]) {
         match &mut chosen.value {
-            None => *chosen = Chosen { time, value: Some(value.to_vec()) },
+            None => *chosen = ChosenValue { time, value: Some(value.to_vec()) },
             Some(best) => {
                 let order = if self.choice.is_timed() { time.cmp(&chosen.time) } else { Ordering::Equal };
                 let order = order.then_with(|| value.cmp(best.as_slice()));
@@ -45,12 +45,12 @@ impl ChosenBytes {
     }
 }
 
-impl Kind for ChosenBytes {
-    type Cell = Chosen;
+impl CellKind for ChosenBytes {
+    type Cell = ChosenValue;
 
     fn take(
         &self,
-        cells: &mut [Chosen],
+        cells: &mut [ChosenValue],
         ids: &[u32],
         input: Option<Column<'_>>,
         times: Option<&[i64]>,
@@ -70,17 +70,17 @@ impl Kind for ChosenBytes {
         grown
     }
 
-    fn merge(&self, into: &mut Chosen, from: &Chosen) {
+    fn merge(&self, into: &mut ChosenValue, from: &ChosenValue) {
         if let Some(value) = &from.value {
             Self::take(self, into, from.time, value);
         }
     }
 
-    fn heap(cell: &Chosen) -> usize {
+    fn heap(cell: &ChosenValue) -> usize {
         cell.value.as_ref().map_or(0, Vec::capacity)
     }
 
-    fn write(&self, cells: &[Chosen], pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
+    fn write(&self, cells: &[ChosenValue], pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
         let (views, buffers) = out.refill_views();
         let mut payload = Vec::new();
         pick.all(|id| {
@@ -98,7 +98,7 @@ impl Kind for ChosenBytes {
         Ok(())
     }
 
-    fn save(&self, cells: &[Chosen]) -> Vec<ArrayRef> {
+    fn save(&self, cells: &[ChosenValue]) -> Vec<ArrayRef> {
         let mut column = ColumnBuf::new(penstock_memory::Physical::View);
         self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("values are not computed");
         let values = to_array(&self.data_type, column.as_column());
@@ -109,12 +109,12 @@ impl Kind for ChosenBytes {
         }
     }
 
-    fn load(&self, columns: &[ArrayRef]) -> Result<Vec<Chosen>, String> {
+    fn load(&self, columns: &[ArrayRef]) -> Result<Vec<ChosenValue>, String> {
         let times = self.choice.is_timed().then(|| read::<Int64Type>(&columns[0]));
         let column = from_array(&columns[columns.len() - 1], &self.data_type)?;
         let column = column.as_column();
         let (views, payloads) = column.views();
-        let cell = |(row, &view): (usize, &u128)| Chosen {
+        let cell = |(row, &view): (usize, &u128)| ChosenValue {
             time: times.map_or(0, |times| times[row]),
             value: column.is_valid(row).then(|| with_bytes(view, payloads, <[u8]>::to_vec)),
         };

@@ -15,7 +15,7 @@ use crate::keys::MISSING;
 use crate::pick::Pick;
 
 /// What the cells of one aggregate hold and do.
-pub(super) trait Kind: Clone + Send + 'static {
+pub(super) trait CellKind: Clone + Send + 'static {
     type Cell: Clone + Default + Send + 'static;
 
     /// Takes a run in; by how much heap memory behind cells has grown.
@@ -49,14 +49,14 @@ pub(super) trait Kind: Clone + Send + 'static {
 
 /// The cells of all keys.
 #[derive(Clone)]
-pub(super) struct Cells<K: Kind> {
+pub(super) struct Cells<K: CellKind> {
     kind: K,
     cells: Vec<K::Cell>,
     /// Heap memory behind all cells together, so that nobody has to add it up.
     heap: usize,
 }
 
-impl<K: Kind> Cells<K> {
+impl<K: CellKind> Cells<K> {
     pub(super) fn boxed(kind: K) -> Box<dyn Accumulator> {
         Box::new(Self { kind, cells: Vec::new(), heap: 0 })
     }
@@ -69,7 +69,7 @@ impl<K: Kind> Cells<K> {
     }
 }
 
-impl<K: Kind> Accumulator for Cells<K> {
+impl<K: CellKind> Accumulator for Cells<K> {
     fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>, times: Option<&[i64]>) {
         self.grow(keys);
         let grown = self.kind.take(&mut self.cells, ids, input, times);

@@ -5,7 +5,7 @@ use arrow_array::types::Int64Type;
 use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
-use super::cells::Kind;
+use super::cells::CellKind;
 use super::state::{believable, numbers, read};
 use crate::pick::Pick;
 
@@ -13,7 +13,7 @@ use crate::pick::Pick;
 #[derive(Clone, Copy)]
 pub(super) struct Count;
 
-impl Kind for Count {
+impl CellKind for Count {
     type Cell = i64;
 
     fn take(

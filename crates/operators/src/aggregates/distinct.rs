@@ -3,9 +3,9 @@
 //! One table holds the values of all keys, by key and value. The values of a key also hang together in a list, so that
 //! a key can be emptied or put into another without a look at the others.
 //!
-//! D1. `nodes[n]` is a value of the key `id`, in the list that starts at `heads[id]`, and in the table; or it is free
+//! DISTINCT-1. `nodes[n]` is a value of the key `id`, in the list that starts at `heads[id]`, and in the table; or it is free
 //!     and in the list that starts at `free`.
-//! D2. When a key leaves and most nodes are free, they are dropped, with their memory.
+//! DISTINCT-2. When a key leaves and most nodes are free, they are dropped, with their memory.
 
 use std::any::Any;
 use std::hash::{BuildHasher, Hash};
@@ -30,13 +30,13 @@ use crate::pick::Pick;
 
 const NOTHING: u32 = u32::MAX;
 
-/// Nodes that are not worth dropping (D2) ...
+/// Nodes that are not worth dropping (DISTINCT-2) ...
 const FEW: usize = 1024;
 /// ... and how many there may be for each that is in use.
 const SLACK: usize = 4;
 
 /// A value as it stands in the table.
-pub(super) trait Value: Clone + Eq + Hash + Default + Send + 'static {
+pub(super) trait DistinctValue: Clone + Eq + Hash + Default + Send + 'static {
     /// What is looked up without making a value of it.
     type Borrowed: Eq + Hash + ?Sized;
     fn borrow(&self) -> &Self::Borrowed;
@@ -68,7 +68,7 @@ fn write_packed(values: impl Iterator<Item = u128>, out: &mut ColumnBuf) {
 
 macro_rules! packed_value {
     ($($packed:ty),*) => {$(
-        impl Value for $packed {
+        impl DistinctValue for $packed {
             type Borrowed = Self;
             fn borrow(&self) -> &Self { self }
             fn own(borrowed: &Self) -> Self { *borrowed }
@@ -84,7 +84,7 @@ macro_rules! packed_value {
 }
 packed_value!(u64, u128);
 
-impl Value for Box<[u8]> {
+impl DistinctValue for Box<[u8]> {
     type Borrowed = [u8];
     fn borrow(&self) -> &[u8] {
         self
@@ -115,7 +115,7 @@ impl Value for Box<[u8]> {
 }
 
 #[derive(Clone, Default)]
-struct Node<V> {
+struct ValueNode<V> {
     id: u32,
     next: u32,
     value: V,
@@ -126,7 +126,7 @@ pub(super) struct Distinct<V> {
     data_type: DataType,
     counts: Vec<i64>,
     heads: Vec<u32>,
-    nodes: Vec<Node<V>>,
+    nodes: Vec<ValueNode<V>>,
     free: u32,
     table: HashTable<u32>,
     hasher: RandomState,
@@ -136,7 +136,7 @@ pub(super) struct Distinct<V> {
 
 /// State for values of that type.
 pub(super) fn make(data_type: &DataType) -> Box<dyn Accumulator> {
-    fn of<V: Value>(data_type: &DataType) -> Box<dyn Accumulator> {
+    fn of<V: DistinctValue>(data_type: &DataType) -> Box<dyn Accumulator> {
         Box::new(Distinct::<V>::new(data_type))
     }
     match Physical::of(data_type).expect("types are checked when the plan is built") {
@@ -146,7 +146,7 @@ pub(super) fn make(data_type: &DataType) -> Box<dyn Accumulator> {
     }
 }
 
-impl<V: Value> Distinct<V> {
+impl<V: DistinctValue> Distinct<V> {
     fn new(data_type: &DataType) -> Self {
         Self {
             data_type: data_type.clone(),
@@ -170,7 +170,7 @@ impl<V: Value> Distinct<V> {
         if self.table.find(hash, same).is_some() {
             return;
         }
-        let node = Node { id, next: self.heads[id as usize], value: V::own(value) };
+        let node = ValueNode { id, next: self.heads[id as usize], value: V::own(value) };
         self.heap += node.value.heap();
         let number = self.free;
         let number = if number == NOTHING {
@@ -208,12 +208,12 @@ impl<V: Value> Distinct<V> {
             next = std::mem::replace(&mut node.next, free);
             let value = std::mem::take(&mut node.value);
             self.heap -= value.heap();
-            self.free = number; // D1
+            self.free = number; // DISTINCT-1
             take(self, value);
         }
     }
 
-    /// Drops nodes that are free, once they are most of what there is (D2).
+    /// Drops nodes that are free, once they are most of what there is (DISTINCT-2).
     fn tidy(&mut self) {
         let keys = self.counts.len();
         // With a look at every key it would take too long for a few nodes.
@@ -237,7 +237,7 @@ impl<V: Value> Distinct<V> {
     }
 }
 
-impl<V: Value> Accumulator for Distinct<V> {
+impl<V: DistinctValue> Accumulator for Distinct<V> {
     fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>, _times: Option<&[i64]>) {
         self.grow(keys);
         let column = input.expect("different values are counted of an input");

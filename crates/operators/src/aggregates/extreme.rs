@@ -6,7 +6,7 @@ use penstock_expr::comparison::Ordered;
 use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
-use super::cells::Kind;
+use super::cells::CellKind;
 use super::state::{from_array, to_array};
 use super::{each_valid, mask_unseen};
 use crate::pick::Pick;
@@ -35,7 +35,7 @@ impl<T: Ordered> Best<T> {
     }
 }
 
-impl<T: Ordered> Kind for Extreme<T> {
+impl<T: Ordered> CellKind for Extreme<T> {
     type Cell = Best<T>;
 
     fn take(

@@ -10,12 +10,12 @@ use penstock_types::{PlanError, TypeName};
 use super::bytes::ChosenBytes;
 use super::cells::Cells;
 use super::count::Count;
-use super::edge::Edge;
 use super::extreme::Extreme;
-use super::moments::Spread;
+use super::first_last::FirstLast;
+use super::integer_sum::IntegerTotals;
+use super::moments::Deviation;
 use super::state::portable;
-use super::total::{Exact, Float, Outcome, Totals};
-use super::whole::WholeTotals;
+use super::total::{Exact, Float, TotalResult, Totals};
 use super::{Accumulator, AggregateKind, Choice, distinct};
 
 /// Makes fresh accumulators for the windows of one query.
@@ -73,9 +73,9 @@ impl AccumulatorFactory {
             AggregateKind::CountDistinct => distinct::make(input),
             AggregateKind::Sum => {
                 let unsigned = self.output == DataType::UInt64;
-                total(input, Outcome::Sum { unsigned, names: Arc::clone(&self.names) })
+                total(input, TotalResult::Sum { unsigned, names: Arc::clone(&self.names) })
             }
-            AggregateKind::Mean => total(input, Outcome::Mean { scale: scale(input) }),
+            AggregateKind::Mean => total(input, TotalResult::Mean { scale: scale(input) }),
             AggregateKind::Var => spread(input, false),
             AggregateKind::Std => spread(input, true),
             AggregateKind::Min => chosen(input, Choice::Smallest),
@@ -130,16 +130,16 @@ fn scale(input: &DataType) -> i8 {
     if let DataType::Decimal128(_, scale) = input { *scale } else { 0 }
 }
 
-fn total(input: &DataType, outcome: Outcome) -> Box<dyn Accumulator> {
+fn total(input: &DataType, outcome: TotalResult) -> Box<dyn Accumulator> {
     match physical(input) {
-        Physical::I8 => WholeTotals::<i8>::boxed(outcome),
-        Physical::I16 => WholeTotals::<i16>::boxed(outcome),
-        Physical::I32 => WholeTotals::<i32>::boxed(outcome),
-        Physical::I64 => WholeTotals::<i64>::boxed(outcome),
-        Physical::U8 => WholeTotals::<u8>::boxed(outcome),
-        Physical::U16 => WholeTotals::<u16>::boxed(outcome),
-        Physical::U32 => WholeTotals::<u32>::boxed(outcome),
-        Physical::U64 => WholeTotals::<u64>::boxed(outcome),
+        Physical::I8 => IntegerTotals::<i8>::boxed(outcome),
+        Physical::I16 => IntegerTotals::<i16>::boxed(outcome),
+        Physical::I32 => IntegerTotals::<i32>::boxed(outcome),
+        Physical::I64 => IntegerTotals::<i64>::boxed(outcome),
+        Physical::U8 => IntegerTotals::<u8>::boxed(outcome),
+        Physical::U16 => IntegerTotals::<u16>::boxed(outcome),
+        Physical::U32 => IntegerTotals::<u32>::boxed(outcome),
+        Physical::U64 => IntegerTotals::<u64>::boxed(outcome),
         Physical::F32 => Cells::boxed(Totals::<Float, f32> { outcome, of: PhantomData }),
         Physical::F64 => Cells::boxed(Totals::<Float, f64> { outcome, of: PhantomData }),
         Physical::I128 => Cells::boxed(Totals::<Exact, i128> { outcome, of: PhantomData }),
@@ -149,7 +149,7 @@ fn total(input: &DataType, outcome: Outcome) -> Box<dyn Accumulator> {
 
 fn spread(input: &DataType, root: bool) -> Box<dyn Accumulator> {
     let scale = scale(input);
-    with_type!(physical(input), T => Cells::boxed(Spread::<T> { scale, root, of: PhantomData }),
+    with_type!(physical(input), T => Cells::boxed(Deviation::<T> { scale, root, of: PhantomData }),
         unreachable!("the plan takes the variance of numbers only"))
 }
 
@@ -163,7 +163,7 @@ fn chosen(input: &DataType, choice: Choice) -> Box<dyn Accumulator> {
         }
         Choice::First | Choice::Last => {
             let last = choice.is_largest();
-            with_type!(physical(input), T => Cells::boxed(Edge::<T> { data_type, last, of: PhantomData }),
+            with_type!(physical(input), T => Cells::boxed(FirstLast::<T> { data_type, last, of: PhantomData }),
                 Cells::boxed(ChosenBytes { data_type, choice }))
         }
     }

@@ -3,22 +3,22 @@
 //! State is columnar: one vector per aggregate, indexed by the dense id of the key. A run updates it
 //! in one tight loop over ids; nothing is dispatched per row.
 //!
-//! A1. Nulls are skipped. A key without a value has no sum, minimum, maximum or mean: the result is null.
+//! AGGREGATE-1. Nulls are skipped. A key without a value has no sum, minimum, maximum or mean: the result is null.
 //!     Counts of such a key are 0.
-//! A2. Integer totals are exact: 128 bits while they grow, checked against the result type at the end.
-//! A3. The state of two parts of the rows of a key, merged, is that of all of them; for floats up to rounding.
+//! AGGREGATE-2. Integer totals are exact: 128 bits while they grow, checked against the result type at the end.
+//! AGGREGATE-3. The state of two parts of the rows of a key, merged, is that of all of them; for floats up to rounding.
 
 mod bytes;
 mod cells;
 mod count;
 mod distinct;
-mod edge;
 mod extreme;
 mod factory;
+mod first_last;
+mod integer_sum;
 mod moments;
 pub(crate) mod state;
 mod total;
-mod whole;
 
 use std::any::Any;
 

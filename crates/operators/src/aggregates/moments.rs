@@ -9,7 +9,7 @@ use penstock_expr::conversion::decimal_to_f64;
 use penstock_memory::{Column, ColumnBuf, Native};
 use penstock_types::ComputeError;
 
-use super::cells::Kind;
+use super::cells::CellKind;
 use super::state::{believable, numbers, read};
 use super::{each_valid, mask_unseen};
 use crate::pick::Pick;
@@ -36,7 +36,7 @@ impl ToFloat for i128 {
 }
 
 #[derive(Clone)]
-pub(super) struct Spread<T> {
+pub(super) struct Deviation<T> {
     pub(super) scale: i8,
     /// The standard deviation, not the variance.
     pub(super) root: bool,
@@ -75,7 +75,7 @@ impl Moments {
     }
 }
 
-impl<T: ToFloat> Kind for Spread<T> {
+impl<T: ToFloat> CellKind for Deviation<T> {
     type Cell = Moments;
 
     fn take(

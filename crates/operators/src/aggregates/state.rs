@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, new_empty_array};
 use arrow_schema::{DataType, Field, Schema};
-use penstock_memory::batch::Rows;
+use penstock_memory::batch::LoadRows;
 use penstock_memory::{Column, ColumnBuf, Exporter, Physical, SourceColumns};
 
 /// Counts beyond this are not believed.
@@ -48,7 +48,7 @@ pub(crate) fn from_array(array: &ArrayRef, data_type: &DataType) -> Result<Colum
         .map_err(|error| error.to_string())?;
     let opened = SourceColumns::new(schema, vec![true]).open(&batch).map_err(|error| error.to_string())?;
     if batch.num_rows() > 0 {
-        opened.load(0, 0, batch.num_rows(), Rows::All, &mut column);
+        opened.load(0, 0, batch.num_rows(), LoadRows::All, &mut column);
     }
     Ok(column)
 }

@@ -9,7 +9,7 @@ use penstock_expr::conversion::decimal_to_f64;
 use penstock_memory::{Column, ColumnBuf, Native};
 use penstock_types::ComputeError;
 
-use super::cells::Kind;
+use super::cells::CellKind;
 use super::state::{believable, numbers, read};
 use super::{each_valid, mask_unseen};
 use crate::pick::Pick;
@@ -19,7 +19,7 @@ const DECIMAL_LIMIT: u128 = 10_u128.pow(38);
 
 /// What becomes of a total.
 #[derive(Clone)]
-pub(super) enum Outcome {
+pub(super) enum TotalResult {
     Sum {
         unsigned: bool,
         /// The aggregate and the type of its result, as they print, for errors.
@@ -31,7 +31,7 @@ pub(super) enum Outcome {
     },
 }
 
-impl Outcome {
+impl TotalResult {
     pub(super) fn overflow(&self, total: &str) -> ComputeError {
         let names = if let Self::Sum { names, .. } = self { (**names).clone() } else { Default::default() };
         ComputeError::Overflow {
@@ -189,11 +189,11 @@ impl Total for Float {
 /// Totals of columns of `T`.
 #[derive(Clone)]
 pub(super) struct Totals<A, T> {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: TotalResult,
     pub(super) of: PhantomData<fn(A, T)>,
 }
 
-impl<A: Total, T: Native + Into<A::Value>> Kind for Totals<A, T> {
+impl<A: Total, T: Native + Into<A::Value>> CellKind for Totals<A, T> {
     type Cell = A;
 
     fn take(&self, cells: &mut [A], ids: &[u32], input: Option<Column<'_>>, _times: Option<&[i64]>) -> isize {
@@ -208,8 +208,8 @@ impl<A: Total, T: Native + Into<A::Value>> Kind for Totals<A, T> {
 
     fn write(&self, cells: &[A], pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
         match self.outcome {
-            Outcome::Mean { scale } => pick.extend(out.refill::<f64>(), |id| cells[id].mean(scale)),
-            Outcome::Sum { .. } => {
+            TotalResult::Mean { scale } => pick.extend(out.refill::<f64>(), |id| cells[id].mean(scale)),
+            TotalResult::Sum { .. } => {
                 let sums = out.refill::<A::Value>();
                 let mut wrong = None;
                 pick.all(|id| match cells[id].sum() {

@@ -4,10 +4,10 @@
 //! by the later of its two rows, and can be given out at once. When the watermark passes the end of a window, the
 //! rows that found nothing are given out by the outer kinds, and everything that the window held goes.
 //!
-//! J1. A pair is never buffered. What waits is one entry per row that came in: the row, and where it stands in the chain
+//! JOIN-1. A pair is never buffered. What waits is one entry per row that came in: the row, and where it stands in the chain
 //!     of its matches. A chain only grows at its front, so that an entry sees the rows that were there when it was made.
-//! J2. A row has found something iff the other side has its key: nothing is noted per row.
-//! J3. A closed window stays until its rows have left, and is found in front of all others, with a row to give out, or
+//! JOIN-2. A row has found something iff the other side has its key: nothing is noted per row.
+//! JOIN-3. A closed window stays until its rows have left, and is found in front of all others, with a row to give out, or
 //!     pairs are still waiting.
 //!
 //! - `state`: a window, its keys and its rows
@@ -24,13 +24,13 @@ use penstock_progress::aligned::WindowNumber;
 use penstock_progress::{Aligned, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
-use crate::contract::{Held, Late, Snapshot, SnapshotError, Stateful};
+use crate::contract::{HeldRows, Late, SnapshotError, StateSnapshot, Stateful};
 use crate::pick::Pick;
 use crate::rows::placing::{Placed, Placing};
 use crate::rows::results::{put_bounds, put_time};
-use crate::rows::windows::Windows;
+use crate::rows::windows::WindowMap;
 use crate::rows::{any_null, borrowed, gathered, has_nulls};
-use pairs::{Chosen, Pairs};
+use pairs::{ChosenPairs, Pairs};
 use state::JoinWindow;
 
 /// What happens to rows without a match.
@@ -127,13 +127,13 @@ pub struct WindowJoin {
     /// The slots that each side reads: keys, then columns.
     reads: [Vec<SlotId>; 2],
     placing: Placing,
-    windows: Windows<JoinWindow>,
+    windows: WindowMap<JoinWindow>,
     pairs: Pairs,
     late: Late,
     placed: Placed,
     /// The keys of the rows that come in.
     ids: Vec<u32>,
-    chosen: Chosen,
+    chosen: ChosenPairs,
 }
 
 impl WindowJoin {
@@ -145,12 +145,12 @@ impl WindowJoin {
         Self {
             reads: [reads(&spec.ports[0]), reads(&spec.ports[1])],
             placing: Placing::new(spec.windows),
-            windows: Windows::new(),
+            windows: WindowMap::new(),
             pairs: Pairs::default(),
             late: Late::default(),
             placed: Placed::default(),
             ids: Vec::new(),
-            chosen: Chosen::default(),
+            chosen: ChosenPairs::default(),
             spec,
         }
     }
@@ -186,7 +186,7 @@ impl WindowJoin {
         )
     }
 
-    /// Drops closed windows that have nothing more to give out (J3).
+    /// Drops closed windows that have nothing more to give out (JOIN-3).
     fn settle(&mut self) {
         if self.pairs.wait() {
             return;
@@ -207,7 +207,7 @@ impl WindowJoin {
 
     /// Gathers the rows that were chosen of a window into `out`.
     fn write(&self, number: WindowNumber, out: &mut Run) {
-        let window = self.windows.get(number).expect("J3: a window stays until its rows have left");
+        let window = self.windows.get(number).expect("JOIN-3: a window stays until its rows have left");
         let rows = self.chosen.ids.len();
         out.begin_owned(rows);
         put_bounds(out, self.spec.windows, number, self.spec.bounds);
@@ -301,7 +301,8 @@ impl Stateful for WindowJoin {
         }
         let number = match self.pairs.window() {
             Some(number) => {
-                let window = self.windows.get(number).expect("J3: a window stays until its pairs have left");
+                let window =
+                    self.windows.get(number).expect("JOIN-3: a window stays until its pairs have left");
                 self.pairs.choose(window, room, &mut self.chosen);
                 number
             }
@@ -311,7 +312,7 @@ impl Stateful for WindowJoin {
                     window.choose_unmatched(kind, room, chosen);
                     number
                 });
-                first.expect("J3: there is output")
+                first.expect("JOIN-3: there is output")
             }
         };
         self.placing.check_result(number);
@@ -328,15 +329,15 @@ impl Stateful for WindowJoin {
         self.windows.bytes() + self.pairs.bytes()
     }
 
-    fn held(&self) -> Held {
-        Held { rows: self.windows.rows(), sessions: 0 }
+    fn held(&self) -> HeldRows {
+        HeldRows { rows: self.windows.rows(), sessions: 0 }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> StateSnapshot {
         self.write_snapshot()
     }
 
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    fn restore(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         self.read_snapshot(snapshot)
     }
 

@@ -13,7 +13,7 @@ const SCRATCH_ROWS: usize = 1 << 16;
 
 /// A row with matches.
 #[derive(Clone, Copy)]
-struct Found {
+struct MatchedRow {
     row: u32,
     /// The next of its matches.
     at: u32,
@@ -21,7 +21,7 @@ struct Found {
 
 /// Rows of one side and window.
 #[derive(Clone, Copy)]
-struct Segment {
+struct SideSegment {
     window: WindowNumber,
     side: usize,
     /// Where its entries end; they start where those before it end.
@@ -31,8 +31,8 @@ struct Segment {
 /// The rows that have matches, in the order in which they came.
 #[derive(Default)]
 pub(super) struct Pairs {
-    segments: Vec<Segment>,
-    found: Vec<Found>,
+    segments: Vec<SideSegment>,
+    found: Vec<MatchedRow>,
     /// The segment and the entry that come next.
     next_segment: usize,
     next: usize,
@@ -40,7 +40,7 @@ pub(super) struct Pairs {
 
 /// Rows of a window that go out together.
 #[derive(Default)]
-pub(super) struct Chosen {
+pub(super) struct ChosenPairs {
     /// The row of each side, beside each other.
     pub(super) sides: [Vec<u32>; 2],
     /// The key of both.
@@ -49,7 +49,7 @@ pub(super) struct Chosen {
     pub(super) alone: Option<usize>,
 }
 
-impl Chosen {
+impl ChosenPairs {
     /// Forgets what was chosen.
     pub(super) fn clear(&mut self) {
         self.sides.iter_mut().for_each(Vec::clear);
@@ -81,13 +81,13 @@ impl Pairs {
 
     /// Begins a segment.
     pub(super) fn begin(&mut self, window: WindowNumber, side: usize) {
-        self.segments.push(Segment { window, side, end: self.found.len() });
+        self.segments.push(SideSegment { window, side, end: self.found.len() });
     }
 
     /// Adds a row with matches to the segment.
     #[inline]
     pub(super) fn push(&mut self, row: u32, at: u32) {
-        self.found.push(Found { row, at });
+        self.found.push(MatchedRow { row, at });
     }
 
     /// Ends the segment.
@@ -102,7 +102,7 @@ impl Pairs {
     }
 
     /// Chooses up to `room` pairs, all of one segment.
-    pub(super) fn choose(&mut self, window: &JoinWindow, room: usize, chosen: &mut Chosen) {
+    pub(super) fn choose(&mut self, window: &JoinWindow, room: usize, chosen: &mut ChosenPairs) {
         chosen.clear();
         let segment = self.segments[self.next_segment];
         let (own, other) = (segment.side, 1 - segment.side);

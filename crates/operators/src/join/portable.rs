@@ -3,7 +3,7 @@
 //! Whoever does so has taken all output before. What is written are the rows of both sides, in the tables `left` and
 //! `right`; everything else follows from them.
 //!
-//! Q1. Pairs of rows of one operator have been given out before its state is merged; pairs of rows of two operators have
+//! JOIN_MERGE-1. Pairs of rows of one operator have been given out before its state is merged; pairs of rows of two operators have
 //!     not, and are output of the merged one.
 
 use arrow_schema::DataType;
@@ -12,13 +12,13 @@ use penstock_types::{ComputeError, KeyGroups};
 
 use super::WindowJoin;
 use super::state::JoinWindow;
-use crate::contract::{Snapshot, SnapshotError, Stateful};
+use crate::contract::{SnapshotError, StateSnapshot, Stateful};
 use crate::keys::groups::groups;
 use crate::pick::Pick;
-use crate::rows::tables::{Owner, TableWriter, read_batch};
+use crate::rows::tables::{TableOwner, TableWriter, read_batch};
 use crate::rows::{borrowed, gathered, key_columns};
 
-const OWNER: Owner = Owner { operator: "window_join", version: 1 };
+const OWNER: TableOwner = TableOwner { operator: "window_join", version: 1 };
 const TABLES: [&str; 2] = ["left", "right"];
 /// The rows of a window are counted with 32 bits, when they come in and wherever they go.
 const FITS: &str = "the rows of a window are fewer than 2^32";
@@ -84,7 +84,7 @@ impl WindowJoin {
         taken
     }
 
-    /// Takes in the state of another join (Q1).
+    /// Takes in the state of another join (JOIN_MERGE-1).
     pub(super) fn take_other(&mut self, other: Self) {
         assert!(!other.has_output(), "output is taken before state is put together");
         self.late.add(other.late);
@@ -120,7 +120,7 @@ impl WindowJoin {
     }
 
     /// The rows of both sides.
-    pub(super) fn write_snapshot(&self) -> Snapshot {
+    pub(super) fn write_snapshot(&self) -> StateSnapshot {
         let mut tables = Vec::new();
         for side in [0, 1] {
             let mut table =
@@ -134,11 +134,11 @@ impl WindowJoin {
             }
             tables.extend(table.finish());
         }
-        Snapshot { tables }
+        StateSnapshot { tables }
     }
 
     /// Puts the rows of a snapshot in the place of its own.
-    pub(super) fn read_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    pub(super) fn read_snapshot(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         let mut restored = Self::new(self.spec.clone());
         let mut seen = [false; 2];
         for batch in &snapshot.tables {

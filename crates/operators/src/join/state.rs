@@ -1,18 +1,18 @@
 //! One window of a join: its keys, and the rows of both sides.
 //!
-//! N1. `heads[id][side]` is the last row of that side with that key, `next[row]` the one before it, and so on.
-//! N2. A key with a null in it has an id and a place among the keys, but no chain: it equals nothing.
-//! N3. The keys of both sides have one numbering.
+//! CHAIN-1. `heads[id][side]` is the last row of that side with that key, `next[row]` the one before it, and so on.
+//! CHAIN-2. A key with a null in it has an id and a place among the keys, but no chain: it equals nothing.
+//! CHAIN-3. The keys of both sides have one numbering.
 
 use penstock_memory::Column;
 use penstock_types::ComputeError;
 
-use super::pairs::Chosen;
+use super::pairs::ChosenPairs;
 use super::{JoinKind, JoinSpec};
 use crate::heap_bytes;
 use crate::keys::KeyIndex;
 use crate::rows::windows::WindowState;
-use crate::rows::{Rows, any_null, has_nulls};
+use crate::rows::{StoredRows, any_null, has_nulls};
 
 /// No row.
 pub(super) const NONE: u32 = u32::MAX;
@@ -21,9 +21,9 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Side {
     /// The key of each row.
     pub(super) ids: Vec<u32>,
-    /// The row before it with the same key (N1).
+    /// The row before it with the same key (CHAIN-1).
     pub(super) next: Vec<u32>,
-    rows: Rows,
+    rows: StoredRows,
 }
 
 impl Side {
@@ -47,7 +47,7 @@ impl JoinWindow {
         let side = |number: usize| Side {
             ids: Vec::new(),
             next: Vec::new(),
-            rows: Rows::new(spec.ports[number].columns.iter().map(|(_, physical)| *physical)),
+            rows: StoredRows::new(spec.ports[number].columns.iter().map(|(_, physical)| *physical)),
         };
         Self {
             keys: KeyIndex::new(&spec.keys),
@@ -57,7 +57,7 @@ impl JoinWindow {
         }
     }
 
-    /// The keys (N3).
+    /// The keys (CHAIN-3).
     pub(super) fn keys(&self) -> &KeyIndex {
         &self.keys
     }
@@ -104,7 +104,7 @@ impl JoinWindow {
                 let head = &mut heads[id as usize];
                 next.push(head[side]);
                 if !any_null(keys, row) {
-                    head[side] = first + row as u32; // N2
+                    head[side] = first + row as u32; // CHAIN-2
                 }
                 if head[other] != NONE {
                     found(first + row as u32, head[other]);
@@ -161,7 +161,7 @@ impl JoinWindow {
     }
 
     /// Chooses up to `room` rows that leave without a match, all of one side.
-    pub(super) fn choose_unmatched(&mut self, kind: JoinKind, room: usize, chosen: &mut Chosen) {
+    pub(super) fn choose_unmatched(&mut self, kind: JoinKind, room: usize, chosen: &mut ChosenPairs) {
         chosen.clear();
         let (side, _) = self.leaving;
         chosen.alone = Some(side);

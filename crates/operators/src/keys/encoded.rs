@@ -12,7 +12,7 @@ use penstock_memory::view::{make_view, view_len, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Native, Physical};
 
 use super::MISSING;
-use super::table::Table;
+use super::table::KeyTable;
 use crate::heap_bytes;
 use crate::pick::Pick;
 
@@ -23,18 +23,18 @@ pub struct EncodedKeys {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// By the hash of the bytes.
-    table: Table<u64>,
+    table: KeyTable<u64>,
     hasher: RandomState,
 }
 
 /// The rows of one run as bytes.
 #[derive(Default)]
-struct Rows {
+struct EncodedRows {
     bytes: Vec<u8>,
     starts: Vec<usize>,
 }
 
-impl Rows {
+impl EncodedRows {
     fn row(&self, row: usize) -> &[u8] {
         &self.bytes[self.starts[row]..self.starts[row + 1]]
     }
@@ -72,7 +72,7 @@ macro_rules! by_kind {
     };
 }
 
-fn encode(columns: &[Column<'_>], rows: usize) -> Rows {
+fn encode(columns: &[Column<'_>], rows: usize) -> EncodedRows {
     let mut starts = vec![0_usize; rows + 1];
     for column in columns {
         by_kind!(column.values, values => {
@@ -105,14 +105,14 @@ fn encode(columns: &[Column<'_>], rows: usize) -> Rows {
             }
         });
     }
-    Rows { bytes, starts }
+    EncodedRows { bytes, starts }
 }
 
 fn write_fixed<T: KeyBytes>(values: &[T], column: &Column<'_>, at: &mut [usize], bytes: &mut [u8]) {
     let width = size_of::<T>();
     for (row, &value) in values.iter().enumerate() {
         let place = at[row];
-        // What stands under a null is unspecified (C2), so zeros stand for it.
+        // What stands under a null is unspecified (COLUMN-2), so zeros stand for it.
         if column.is_valid(row) {
             bytes[place] = 1;
             value.write(&mut bytes[place + 1..place + 1 + width]);
@@ -124,7 +124,7 @@ fn write_fixed<T: KeyBytes>(values: &[T], column: &Column<'_>, at: &mut [usize],
 impl EncodedKeys {
     /// An empty index.
     pub fn new() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), table: Table::new(), hasher: RandomState::default() }
+        Self { bytes: Vec::new(), ends: Vec::new(), table: KeyTable::new(), hasher: RandomState::default() }
     }
 
     /// Says how many keys there will be, if this is like the last time.
@@ -153,7 +153,7 @@ impl EncodedKeys {
     }
 
     /// Appends the id that stands first where each row's key is looked for, if its hash is the same.
-    fn glance(&self, encoded: &Rows, rows: usize, hashes: &mut Vec<u64>, ids: &mut Vec<u32>) {
+    fn glance(&self, encoded: &EncodedRows, rows: usize, hashes: &mut Vec<u64>, ids: &mut Vec<u32>) {
         hashes.extend((0..rows).map(|row| self.hasher.hash_one(encoded.row(row))));
         self.table.glance(hashes.iter().map(|&hash| (hash, 0)), ids);
     }

@@ -3,14 +3,14 @@
 //! While the keys span a small range, or fill the one they span, a table indexed by `key - lowest` gives the id without
 //! hashing; otherwise a hash table does.
 //!
-//! K1. `keys[id]` is the key with that id, as its 64 bits; the null key has the id `null`, and an
+//! INTEGERS-1. `keys[id]` is the key with that id, as its 64 bits; the null key has the id `null`, and an
 //!     unused entry in `keys`.
-//! K2. Dense: `table[key - lowest]` is the id plus one, 0 for a key that is not there.
+//! INTEGERS-2. Dense: `table[key - lowest]` is the id plus one, 0 for a key that is not there.
 
 use penstock_memory::{Column, ColumnBuf, Physical, Values};
 
 use super::MISSING;
-use super::table::{Seed, Table};
+use super::table::{KeyTable, Seed};
 use crate::heap_bytes;
 use crate::pick::Pick;
 
@@ -24,9 +24,9 @@ const LARGEST_TABLE: u64 = 64 * 1024;
 const FULL_ENTRIES_PER_KEY: u64 = 4;
 
 #[derive(Clone)]
-enum Places {
+enum IdLookup {
     Dense { lowest: i64, table: Vec<u32> },
-    Hashed(Table<u64>),
+    Hashed(KeyTable<u64>),
 }
 
 /// Maps integers to dense ids.
@@ -34,8 +34,8 @@ enum Places {
 pub struct IntegerKeys {
     keys: Vec<i64>,
     null: Option<u32>,
-    places: Places,
-    /// See [`Table::expect`].
+    places: IdLookup,
+    /// See [`KeyTable::expect`].
     expected: usize,
 }
 
@@ -91,7 +91,7 @@ impl IntegerKeys {
         Self {
             keys: Vec::new(),
             null: None,
-            places: Places::Dense { lowest: 0, table: Vec::new() },
+            places: IdLookup::Dense { lowest: 0, table: Vec::new() },
             expected: 0,
         }
     }
@@ -115,8 +115,8 @@ impl IntegerKeys {
     pub fn bytes(&self) -> usize {
         heap_bytes(&self.keys)
             + match &self.places {
-                Places::Dense { table, .. } => heap_bytes(table),
-                Places::Hashed(table) => table.bytes(),
+                IdLookup::Dense { table, .. } => heap_bytes(table),
+                IdLookup::Hashed(table) => table.bytes(),
             }
     }
 
@@ -136,12 +136,12 @@ impl IntegerKeys {
     /// Appends ids without following collisions up: [`MISSING`] may also mean that the key stands elsewhere.
     fn glance<T: KeyBits>(&self, values: &[T], ids: &mut Vec<u32>) {
         match &self.places {
-            Places::Dense { lowest, table } => ids.extend(values.iter().map(|&key| {
+            IdLookup::Dense { lowest, table } => ids.extend(values.iter().map(|&key| {
                 // A key below `lowest` wraps around to a place beyond the table; 0 - 1 wraps to MISSING.
                 let place = key.bits().wrapping_sub(*lowest) as u64 as usize;
                 table.get(place).copied().unwrap_or(0).wrapping_sub(1)
             })),
-            Places::Hashed(table) => {
+            IdLookup::Hashed(table) => {
                 table.glance(values.iter().map(|key| (key.bits().cast_unsigned(), 0)), ids);
             }
         }
@@ -158,7 +158,7 @@ impl IntegerKeys {
 
     fn insert_missing<T: KeyBits>(&mut self, values: &[T], valid: Option<&[u8]>, ids: &mut [u32]) {
         let is_valid = |row: usize| valid.is_none_or(|mask| mask[row] != 0);
-        if matches!(self.places, Places::Dense { .. }) {
+        if matches!(self.places, IdLookup::Dense { .. }) {
             let missing = (0..ids.len()).filter(|&row| ids[row] == MISSING && is_valid(row));
             let range = missing.map(|row| values[row].bits()).fold(None, widened);
             if let Some((smallest, largest)) = range {
@@ -173,7 +173,7 @@ impl IntegerKeys {
                     if is_valid(row) { self.insert_one(values[row].bits()) } else { self.insert_null() };
             }
         }
-        if let Places::Hashed(table) = &mut self.places {
+        if let IdLookup::Hashed(table) = &mut self.places {
             table.followed_up(missing - (self.keys.len() - known), ids.len());
         }
     }
@@ -188,7 +188,7 @@ impl IntegerKeys {
     fn insert_one(&mut self, key: i64) -> u32 {
         let keys = &mut self.keys;
         match &mut self.places {
-            Places::Dense { lowest, table } => {
+            IdLookup::Dense { lowest, table } => {
                 // After a change from hashing in the middle of a run the table may not reach that far.
                 let Some(place) = table.get_mut(key.wrapping_sub(*lowest) as u64 as usize) else {
                     self.cover(key, key, 0);
@@ -200,7 +200,7 @@ impl IntegerKeys {
                 }
                 *place - 1
             }
-            Places::Hashed(table) => match table.find(key.cast_unsigned(), 0, |_| true) {
+            IdLookup::Hashed(table) => match table.find(key.cast_unsigned(), 0, |_| true) {
                 Ok(id) => id,
                 Err(_) if table.is_full() => {
                     self.grow_hashed();
@@ -233,18 +233,18 @@ impl IntegerKeys {
             if entries <= self.keys.len() as u64 * FULL_ENTRIES_PER_KEY {
                 let mut table = vec![0; entries as usize];
                 self.known().for_each(|(key, id)| table[key.wrapping_sub(lowest) as usize] = id + 1);
-                self.places = Places::Dense { lowest, table };
+                self.places = IdLookup::Dense { lowest, table };
                 return;
             }
         }
-        if let Places::Hashed(table) = &mut self.places {
+        if let IdLookup::Hashed(table) = &mut self.places {
             table.grow();
         }
     }
 
     /// Makes the table reach from `smallest` to `largest`, or gives up on tables.
     fn cover(&mut self, smallest: i64, largest: i64, rows: usize) {
-        let Places::Dense { lowest, table } = &mut self.places else {
+        let IdLookup::Dense { lowest, table } = &mut self.places else {
             return;
         };
         let (old_lowest, old_len) = (*lowest, table.len());
@@ -280,10 +280,10 @@ impl IntegerKeys {
             (*lowest, *table) = (from, wider);
             return;
         }
-        let mut hashed = Table::with_room(self.keys.len() + 1, Seed::random());
+        let mut hashed = KeyTable::with_room(self.keys.len() + 1, Seed::random());
         hashed.expect(self.expected);
         self.known().for_each(|(key, id)| hashed.add(key.cast_unsigned(), 0, id));
-        self.places = Places::Hashed(hashed);
+        self.places = IdLookup::Hashed(hashed);
     }
 
     /// Appends the id of each row's key, [`MISSING`] where there is none.
@@ -291,7 +291,7 @@ impl IntegerKeys {
         let start = ids.len();
         with_integers!(column.values, values => {
             self.glance(values, ids);
-            if let Places::Hashed(table) = &self.places {
+            if let IdLookup::Hashed(table) = &self.places {
                 for (id, key) in ids[start..].iter_mut().zip(values).filter(|(id, _)| **id == MISSING) {
                     *id = table.find(key.bits().cast_unsigned(), 0, |_| true).unwrap_or(MISSING);
                 }

@@ -1,11 +1,11 @@
 //! Fixed-width columns that fit 64 or 128 bits together: they are packed side by side into one number.
 //!
-//! P1. A value takes the bits of its width, floats normalised; a null takes none, and its bit of `nulls` is set.
+//! PACKED-1. A value takes the bits of its width, floats normalised; a null takes none, and its bit of `nulls` is set.
 
 use penstock_memory::{Column, ColumnBuf, Native, Physical};
 
 use super::MISSING;
-use super::table::{Table, TableKey};
+use super::table::{KeyTable, TableKey};
 use crate::heap_bytes;
 use crate::pick::Pick;
 
@@ -87,7 +87,7 @@ pub struct PackedKeys<K> {
     keys: Vec<K>,
     /// Which columns of a key are null; empty while none was.
     nulls: Vec<u32>,
-    table: Table<K>,
+    table: KeyTable<K>,
 }
 
 /// The rows of one run, packed.
@@ -141,7 +141,7 @@ impl<K: Packing> PackedKeys<K> {
             next += column.width() as u32 * 8;
             shift
         });
-        Self { shifts: shifts.collect(), keys: Vec::new(), nulls: Vec::new(), table: Table::new() }
+        Self { shifts: shifts.collect(), keys: Vec::new(), nulls: Vec::new(), table: KeyTable::new() }
     }
 
     /// Says how many keys there will be, if this is like the last time.

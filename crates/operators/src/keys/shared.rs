@@ -4,8 +4,8 @@
 //! directory numbers every key once, and a state only notes which numbers it has met. States with one directory know
 //! each other's keys without hashing them.
 //!
-//! S1. `numbers[id]` is the number of the key with that id, and `ids[number]` the id, [`MISSING`] where there is none.
-//! S2. A directory only grows. It is gone with the last state that has it.
+//! SHARED_KEYS-1. `numbers[id]` is the number of the key with that id, and `ids[number]` the id, [`MISSING`] where there is none.
+//! SHARED_KEYS-2. A directory only grows. It is gone with the last state that has it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -6,7 +6,7 @@
 //!
 //! While the table is small, it grows when many rows have to be followed up, not only when it is full.
 //!
-//! T1. The number of entries is a power of two, and at least twice that of the keys: a search ends at a free entry.
+//! KEY_TABLE-1. The number of entries is a power of two, and at least twice that of the keys: a search ends at a free entry.
 
 use super::MISSING;
 
@@ -50,7 +50,7 @@ impl TableKey for u128 {
 
 /// A key, which of its columns are null, and its id plus one; 0 where the entry is free.
 #[derive(Clone, Copy, Default)]
-struct Entry<K> {
+struct KeyEntry<K> {
     key: K,
     nulls: u32,
     place: u32,
@@ -58,8 +58,8 @@ struct Entry<K> {
 
 /// Maps keys to ids.
 #[derive(Clone)]
-pub struct Table<K> {
-    entries: Vec<Entry<K>>,
+pub struct KeyTable<K> {
+    entries: Vec<KeyEntry<K>>,
     /// How far a hash is shifted to become the number of an entry.
     shift: u32,
     used: usize,
@@ -83,16 +83,16 @@ const SMALL_TABLE: usize = 4096;
 /// ... if at least one in so many of them is.
 const CROWDED: usize = 16;
 
-impl<K: TableKey> Table<K> {
+impl<K: TableKey> KeyTable<K> {
     pub fn new() -> Self {
-        Self { entries: vec![Entry::default(); 1], shift: 63, used: 0, expected: 0, seed: Seed::random() }
+        Self { entries: vec![KeyEntry::default(); 1], shift: 63, used: 0, expected: 0, seed: Seed::random() }
     }
 
     /// A table without keys that holds `keys` of them without growing.
     pub fn with_room(keys: usize, seed: Seed) -> Self {
         let entries = (keys.max(FIRST_ENTRIES / 2) * 2).next_power_of_two();
         let shift = 64 - entries.trailing_zeros();
-        Self { entries: vec![Entry::default(); entries], shift, used: 0, expected: 0, seed }
+        Self { entries: vec![KeyEntry::default(); entries], shift, used: 0, expected: 0, seed }
     }
 
     /// Says how many keys there will be, if this is like the last time.
@@ -101,7 +101,7 @@ impl<K: TableKey> Table<K> {
     }
 
     pub fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry<K>>()
+        self.entries.capacity() * size_of::<KeyEntry<K>>()
     }
 
     /// Whether one more key needs a larger table.
@@ -138,7 +138,7 @@ impl<K: TableKey> Table<K> {
         loop {
             let entry = &self.entries[place & mask];
             if entry.place == 0 {
-                return Err(place & mask); // T1
+                return Err(place & mask); // KEY_TABLE-1
             }
             if entry.key == key && entry.nulls == nulls && same(entry.place - 1) {
                 return Ok(entry.place - 1);
@@ -149,8 +149,8 @@ impl<K: TableKey> Table<K> {
 
     /// Puts a key into the free entry that `find` gave. The table is not full.
     pub fn fill(&mut self, free: usize, key: K, nulls: u32, id: u32) {
-        debug_assert!(!self.is_full(), "T1");
-        self.entries[free] = Entry { key, nulls, place: id + 1 };
+        debug_assert!(!self.is_full(), "KEY_TABLE-1");
+        self.entries[free] = KeyEntry { key, nulls, place: id + 1 };
         self.used += 1;
     }
 

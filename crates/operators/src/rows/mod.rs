@@ -1,6 +1,6 @@
 //! Rows that an operator keeps, and what operators that keep rows of windows share.
 //!
-//! - [`stored`]: one column of rows, owned; [`Rows`]: several
+//! - [`stored`]: one column of rows, owned; [`StoredRows`]: several
 //! - [`placing`]: which windows the rows of a run belong to, and which rows are late
 //! - [`order`]: the engine's order of two cells
 //! - [`tables`]: rows into portable tables and back
@@ -22,12 +22,12 @@ use crate::pick::Pick;
 use stored::StoredColumn;
 
 /// Rows in columns, in order of arrival.
-pub(crate) struct Rows {
+pub(crate) struct StoredRows {
     columns: Vec<StoredColumn>,
     len: usize,
 }
 
-impl Rows {
+impl StoredRows {
     /// No rows, of columns of that storage.
     pub(crate) fn new(columns: impl IntoIterator<Item = Physical>) -> Self {
         Self { columns: columns.into_iter().map(StoredColumn::new).collect(), len: 0 }

@@ -1,8 +1,8 @@
 //! Which windows the rows of a run belong to, and which rows are late.
 //!
-//! L1. A row belongs to the windows that its time lies in, except those that are over by the watermark of its own
+//! PLACING-1. A row belongs to the windows that its time lies in, except those that are over by the watermark of its own
 //!     source just before it, and those that were closed. A row that is left with none is late.
-//! L2. A run mostly lies in the same windows as a whole; then it is not cut, and its times are read only where the
+//! PLACING-2. A run mostly lies in the same windows as a whole; then it is not cut, and its times are read only where the
 //!     source has not noted their range.
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::contract::Late;
 
 /// Rows of a run that go into the same windows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct WindowRange {
     /// The first of the windows.
     pub(crate) first: WindowNumber,
     /// The last of them.
@@ -30,7 +30,7 @@ pub(crate) struct Span {
 #[derive(Default)]
 pub(crate) struct Placed {
     /// The pieces.
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<WindowRange>,
     /// The rows of all spans, one span after the other; nothing when one span has all rows.
     order: Vec<u32>,
     cut: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Placed {
 
 impl Placed {
     /// The rows of a span; `None` for all rows of the run.
-    pub(crate) fn rows(&self, span: Span) -> Option<&[u32]> {
+    pub(crate) fn rows(&self, span: WindowRange) -> Option<&[u32]> {
         self.cut.then(|| &self.order[span.from..span.to])
     }
 
@@ -88,7 +88,7 @@ pub(crate) struct Placing {
     closed_below: WindowNumber,
     /// The watermark that this amounts to.
     closed_by: i64,
-    /// How far event time has come behind the operator at least (C4). Only kept where laws are checked.
+    /// How far event time has come behind the operator at least (CONTRACT-4). Only kept where laws are checked.
     left: i64,
 }
 
@@ -119,12 +119,12 @@ impl Placing {
     /// Results of that window leave now.
     pub(crate) fn check_result(&self, window: WindowNumber) {
         let time = self.windows.last_tick(window);
-        law!(time >= self.left, "a window of {time} comes behind the watermark {}", self.left); // C4
+        law!(time >= self.left, "a window of {time} comes behind the watermark {}", self.left); // CONTRACT-4
     }
 
     /// Closes what is over by that watermark.
     pub(crate) fn advance(&mut self, watermark: i64) {
-        law!(watermark >= self.closed_by, "windows go back from {} to {watermark}", self.closed_by); // C4
+        law!(watermark >= self.closed_by, "windows go back from {} to {watermark}", self.closed_by); // CONTRACT-4
         self.close_below(self.windows.first_window(watermark), watermark);
     }
 
@@ -146,7 +146,7 @@ impl Placing {
         self.closed_below == WindowNumber::MIN
     }
 
-    /// Cuts a run by window (L1, L2). The late rows are in no span.
+    /// Cuts a run by window (PLACING-1, PLACING-2). The late rows are in no span.
     pub(crate) fn place(&self, run: &mut Run, time: SlotId, watermark: SlotId, placed: &mut Placed) -> Late {
         placed.spans.clear();
         placed.order.clear();
@@ -156,7 +156,7 @@ impl Placing {
         }
         let floor = self.floor(run, watermark);
         if let Some((first, last)) = self.common_windows(run, time, floor) {
-            placed.spans.push(Span { first, last, from: 0, to: run.len() });
+            placed.spans.push(WindowRange { first, last, from: 0, to: run.len() });
             return Late::default();
         }
         self.cut(run, time, watermark, placed)
@@ -232,7 +232,7 @@ impl Placing {
                         LATE
                     } else {
                         *numbers.entry((first, last)).or_insert_with(|| {
-                            placed.spans.push(Span { first, last, from: 0, to: 0 });
+                            placed.spans.push(WindowRange { first, last, from: 0, to: 0 });
                             placed.spans.len() as u32 - 1
                         })
                     }

@@ -1,9 +1,9 @@
 //! One column of rows that an operator keeps.
 //!
-//! S1. It owns everything: bytes of long strings are copied into arenas of its own when a row comes. What is gathered
+//! STORED-1. It owns everything: bytes of long strings are copied into arenas of its own when a row comes. What is gathered
 //!     from it shares those arenas, so that a result costs no copy of its strings.
-//! S2. The mask is empty while no row is null, and as long as the values afterwards.
-//! S3. A view under a null is that of the empty string.
+//! STORED-2. The mask is empty while no row is null, and as long as the values afterwards.
+//! STORED-3. A view under a null is that of the empty string.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn outside_bytes(view: u128) -> usize {
     if view_len(view) <= INLINE_BYTES { 0 } else { view_len(view) }
 }
 
-/// One column of rows, owned (S1).
+/// One column of rows, owned (STORED-1).
 pub(crate) struct StoredColumn {
     values: ValuesBuf,
     valid: Vec<u8>,
@@ -131,7 +131,7 @@ impl StoredColumn {
             }
             return;
         };
-        self.valid.resize(before, 1); // S2
+        self.valid.resize(before, 1); // STORED-2
         match rows {
             None => self.valid.extend_from_slice(mask),
             Some(rows) => self.valid.extend(rows.iter().map(|&row| mask[row as usize])),
@@ -151,7 +151,7 @@ impl StoredColumn {
             }
         });
         if !valid || !self.valid.is_empty() {
-            self.valid.resize(self.values.as_values().len(), 1); // S2
+            self.valid.resize(self.values.as_values().len(), 1); // STORED-2
             self.valid[row] = u8::from(valid);
         }
     }

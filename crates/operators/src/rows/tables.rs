@@ -5,14 +5,14 @@
 //! closed (`penstock.closed_below`, `penstock.closed_by`) and which rows were late (`penstock.late_rows`,
 //! `penstock.late_by`).
 //!
-//! T1. What is read may come from anywhere: nothing in it is taken for granted, and nothing in it can panic.
+//! TABLES-1. What is read may come from anywhere: nothing in it is taken for granted, and nothing in it can panic.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use penstock_memory::batch::{Rows, decoded};
+use penstock_memory::batch::{LoadRows, decoded};
 use penstock_memory::{Column, ColumnBuf, Exporter, Physical, SourceColumns, Values};
 use penstock_progress::Aligned;
 use penstock_progress::aligned::WindowNumber;
@@ -34,14 +34,14 @@ const NUMBER: DataType = DataType::Decimal128(38, 0);
 
 /// Whose tables they are.
 #[derive(Clone, Copy)]
-pub(crate) struct Owner {
+pub(crate) struct TableOwner {
     /// The operator.
     pub(crate) operator: &'static str,
     /// The version of its state.
     pub(crate) version: u32,
 }
 
-impl Owner {
+impl TableOwner {
     /// An error about what is in a snapshot.
     pub(crate) fn broken(self, reason: impl ToString) -> SnapshotError {
         SnapshotError::Broken { operator: self.operator, reason: reason.to_string() }
@@ -116,7 +116,12 @@ pub(crate) struct TableWriter {
 
 impl TableWriter {
     /// A table of that name, with keys and columns of these types.
-    pub(crate) fn new(owner: Owner, table: &str, types: [&[DataType]; 2], notes: (&Placing, Late)) -> Self {
+    pub(crate) fn new(
+        owner: TableOwner,
+        table: &str,
+        types: [&[DataType]; 2],
+        notes: (&Placing, Late),
+    ) -> Self {
         let (placing, late) = notes;
         let mut metadata = HashMap::from([
             (OPERATOR.to_owned(), owner.operator.to_owned()),
@@ -154,9 +159,9 @@ pub(crate) struct TableRows {
     pub(crate) rows: Vec<u32>,
 }
 
-/// Reads one batch of a table: its keys and columns, and which of its rows are of which window (T1).
+/// Reads one batch of a table: its keys and columns, and which of its rows are of which window (TABLES-1).
 pub(crate) fn read_batch(
-    owner: Owner,
+    owner: TableOwner,
     batch: &RecordBatch,
     types: [&[DataType]; 2],
     windows: Aligned,
@@ -172,7 +177,7 @@ pub(crate) fn read_batch(
     for (number, field) in schema.fields().iter().enumerate() {
         let physical = Physical::of(field.data_type()).expect("types are checked when the plan is built");
         let mut column = ColumnBuf::new(physical);
-        opened.load(number, 0, batch.num_rows(), Rows::All, &mut column);
+        opened.load(number, 0, batch.num_rows(), LoadRows::All, &mut column);
         columns.push(column);
     }
     let numbers = columns.remove(0);

@@ -1,6 +1,6 @@
 //! The windows that an operator keeps, and what they hold together.
 //!
-//! B1. `bytes` and `rows` are what all windows hold: each counts with what it had when it was last updated.
+//! WINDOW_MAP-1. `bytes` and `rows` are what all windows hold: each counts with what it had when it was last updated.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ pub(crate) trait WindowState {
     fn rows(&self) -> u64;
 }
 
-struct Counted<W> {
+struct CountedWindow<W> {
     window: W,
     bytes: usize,
     rows: u64,
 }
 
 /// Windows by their number.
-pub(crate) struct Windows<W> {
-    windows: BTreeMap<WindowNumber, Counted<W>>,
+pub(crate) struct WindowMap<W> {
+    windows: BTreeMap<WindowNumber, CountedWindow<W>>,
     bytes: usize,
     rows: u64,
 }
 
-impl<W: WindowState> Windows<W> {
+impl<W: WindowState> WindowMap<W> {
     /// No window.
     pub(crate) fn new() -> Self {
         Self { windows: BTreeMap::new(), bytes: 0, rows: 0 }
@@ -37,7 +37,7 @@ impl<W: WindowState> Windows<W> {
     /// Heap memory that the windows hold.
     pub(crate) fn bytes(&self) -> usize {
         // The nodes of the map are at least half full.
-        self.bytes + self.windows.len() * size_of::<(WindowNumber, Counted<W>)>() * 2
+        self.bytes + self.windows.len() * size_of::<(WindowNumber, CountedWindow<W>)>() * 2
     }
 
     /// Rows that were taken into them; one that is in several windows counts for each.
@@ -77,11 +77,11 @@ impl<W: WindowState> Windows<W> {
         make: impl FnOnce() -> W,
         update: impl FnOnce(&mut W) -> R,
     ) -> R {
-        let new = || Counted { window: make(), bytes: 0, rows: 0 };
+        let new = || CountedWindow { window: make(), bytes: 0, rows: 0 };
         let counted = self.windows.entry(number).or_insert_with(new);
         let result = update(&mut counted.window);
         let (bytes, rows) = (counted.window.bytes(), counted.window.rows());
-        self.bytes = self.bytes - counted.bytes + bytes; // B1
+        self.bytes = self.bytes - counted.bytes + bytes; // WINDOW_MAP-1
         self.rows = self.rows - counted.rows + rows;
         (counted.bytes, counted.rows) = (bytes, rows);
         result
@@ -97,7 +97,7 @@ impl<W: WindowState> Windows<W> {
         let (bytes, rows) = (window.bytes(), window.rows());
         self.bytes += bytes;
         self.rows += rows;
-        let replaced = self.windows.insert(number, Counted { window, bytes, rows });
+        let replaced = self.windows.insert(number, CountedWindow { window, bytes, rows });
         debug_assert!(replaced.is_none(), "the window is there");
     }
 

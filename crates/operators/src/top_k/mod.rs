@@ -3,12 +3,12 @@
 //! State is bounded: at most `k` rows per key and window, whatever comes in. A row that is behind all of them by its
 //! ordering column alone is dropped after one comparison of two integers.
 //!
-//! O1. Rows are ranked by the ordering column in the engine's order, then by the columns of the result, ascending, nulls
+//! TOP_K-1. Rows are ranked by the ordering column in the engine's order, then by the columns of the result, ascending, nulls
 //!     first: the result does not depend on arrival. Rows that are equal in all of that are interchangeable.
-//! O2. A row without a value to order by is not ranked, and is not late for that.
-//! O3. Each value to order by has a code: an integer that is larger for a row that ranks before. Equal codes
+//! TOP_K-2. A row without a value to order by is not ranked, and is not late for that.
+//! TOP_K-3. Each value to order by has a code: an integer that is larger for a row that ranks before. Equal codes
 //!     say nothing where values are wider than 64 bits.
-//! O4. A window is there only while it has a row.
+//! TOP_K-4. A window is there only while it has a row.
 //!
 //! - `state`: a window, its keys and their rows
 //! - `codes`: what rows are compared by first
@@ -24,14 +24,14 @@ use penstock_progress::aligned::WindowNumber;
 use penstock_progress::{Aligned, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
-use crate::contract::{Held, Late, Snapshot, SnapshotError, Stateful};
+use crate::contract::{HeldRows, Late, SnapshotError, StateSnapshot, Stateful};
 use crate::pick::Pick;
 use crate::rows::placing::{Placed, Placing};
 use crate::rows::results::{put_bounds, put_time};
-use crate::rows::windows::Windows;
+use crate::rows::windows::WindowMap;
 use crate::rows::{borrowed, gathered};
 use codes::Codes;
-use state::{Arrivals, Chosen, TopWindow};
+use state::{ChosenRows, IncomingRows, TopWindow};
 
 /// Where the operator finds its columns.
 #[derive(Clone, Debug)]
@@ -99,12 +99,12 @@ pub struct TopK {
     /// The slots that are read: keys, columns, what orders them.
     reads: Vec<SlotId>,
     placing: Placing,
-    windows: Windows<TopWindow>,
+    windows: WindowMap<TopWindow>,
     late: Late,
     placed: Placed,
     codes: Codes,
-    arrivals: Arrivals,
-    chosen: Chosen,
+    arrivals: IncomingRows,
+    chosen: ChosenRows,
 }
 
 impl TopK {
@@ -116,12 +116,12 @@ impl TopK {
         Self {
             reads,
             placing: Placing::new(spec.windows),
-            windows: Windows::new(),
+            windows: WindowMap::new(),
             late: Late::default(),
             placed: Placed::default(),
             codes: Codes::default(),
-            arrivals: Arrivals::default(),
-            chosen: Chosen::default(),
+            arrivals: IncomingRows::default(),
+            chosen: ChosenRows::default(),
             spec,
         }
     }
@@ -166,7 +166,7 @@ impl Stateful for TopK {
             let (keys, columns) = columns.split_at(self.spec.keys.len());
             let (by, columns) = columns.split_last().expect("the ordering column stands behind the others");
             if by.valid.is_some_and(|mask| mask.contains(&0)) {
-                placed.retain(run.len(), |row| by.is_valid(row)); // O2
+                placed.retain(run.len(), |row| by.is_valid(row)); // TOP_K-2
             }
             let mut codes = std::mem::take(&mut self.codes);
             codes.fill(*by, self.spec.largest, self.spec.keeps_order());
@@ -207,7 +207,7 @@ impl Stateful for TopK {
     }
 
     fn has_output(&self) -> bool {
-        self.closed().is_some() // O4
+        self.closed().is_some() // TOP_K-4
     }
 
     fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, ComputeError> {
@@ -258,15 +258,15 @@ impl Stateful for TopK {
         self.windows.bytes()
     }
 
-    fn held(&self) -> Held {
-        Held { rows: self.windows.rows(), sessions: 0 }
+    fn held(&self) -> HeldRows {
+        HeldRows { rows: self.windows.rows(), sessions: 0 }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> StateSnapshot {
         self.write_snapshot()
     }
 
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    fn restore(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         self.read_snapshot(snapshot)
     }
 

@@ -7,22 +7,22 @@ use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Values};
 use penstock_types::KeyGroups;
 
-use super::state::{Arrivals, Kept, TopWindow};
+use super::state::{IncomingRows, RankedRow, TopWindow};
 use super::{TopK, codes};
-use crate::contract::{Snapshot, SnapshotError, Stateful};
+use crate::contract::{SnapshotError, StateSnapshot, Stateful};
 use crate::keys::groups::groups;
 use crate::pick::Pick;
-use crate::rows::tables::{Owner, TableWriter, read_batch};
+use crate::rows::tables::{TableOwner, TableWriter, read_batch};
 use crate::rows::windows::WindowState;
 use crate::rows::{borrowed, gathered, key_columns};
 
-const OWNER: Owner = Owner { operator: "top_k", version: 1 };
+const OWNER: TableOwner = TableOwner { operator: "top_k", version: 1 };
 const TABLE: &str = "rows";
 /// The rows of a window are counted with 32 bits, when they come in and wherever they go.
 const FITS: &str = "the rows of a window are fewer than 2^32";
 
 /// The id of each row that is named in lists by id, and the row.
-fn flat(best: &[Vec<Kept>], goes: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
+fn flat(best: &[Vec<RankedRow>], goes: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
     let lists = best.iter().enumerate().filter(|(id, _)| goes(*id));
     lists.flat_map(|(id, rows)| rows.iter().map(move |kept| (id as u32, kept.row))).unzip()
 }
@@ -68,7 +68,7 @@ impl TopK {
             &from.columns(),
             &from.codes(),
             Some(&rows),
-            &mut Arrivals::default(),
+            &mut IncomingRows::default(),
         )
         .expect(FITS);
     }
@@ -126,7 +126,7 @@ impl TopK {
     }
 
     /// The rows that are kept.
-    pub(super) fn write_snapshot(&self) -> Snapshot {
+    pub(super) fn write_snapshot(&self) -> StateSnapshot {
         let types = self.written();
         let mut table =
             TableWriter::new(OWNER, TABLE, [&self.spec.key_types, &types], (&self.placing, self.late));
@@ -145,11 +145,11 @@ impl TopK {
             );
             table.append(number, &columns, rows.len());
         }
-        Snapshot { tables: table.finish() }
+        StateSnapshot { tables: table.finish() }
     }
 
     /// Puts the rows of a snapshot in the place of its own.
-    pub(super) fn read_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    pub(super) fn read_snapshot(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         let mut restored = Self::new(self.spec.clone());
         if snapshot.tables.is_empty() {
             return Err(OWNER.broken("there is no table"));

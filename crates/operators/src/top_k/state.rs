@@ -1,8 +1,8 @@
 //! One window: its keys, and the best rows of each.
 //!
-//! H1. `best[id]` names the rows of a key. While there are fewer than `k` they are in any order; then they are a heap, with
+//! RANKED-1. `best[id]` names the rows of a key. While there are fewer than `k` they are in any order; then they are a heap, with
 //!     the row that ranks last in front; once the window leaves they are in order of rank.
-//! H2. `bars[id]` is the code that a row must reach to come in: 0 while there is room, then that of the last row.
+//! RANKED-2. `bars[id]` is the code that a row must reach to come in: 0 while there is room, then that of the last row.
 
 use std::cmp::Ordering;
 
@@ -12,20 +12,20 @@ use penstock_types::ComputeError;
 use super::TopKSpec;
 use crate::heap_bytes;
 use crate::keys::KeyIndex;
-use crate::rows::Rows;
+use crate::rows::StoredRows;
 use crate::rows::order::compare_cells;
 use crate::rows::windows::WindowState;
 
 /// A row that is kept. Its code stands beside it, so that heaps are mostly kept in order without a look at the rows.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct RankedRow {
     code: u64,
     pub(super) row: u32,
 }
 
 /// Scratch for rows that come in.
 #[derive(Default)]
-pub(super) struct Arrivals {
+pub(super) struct IncomingRows {
     ids: Vec<u32>,
     /// Rows whose code does not keep them out, by their place among those that come in.
     candidates: Vec<u32>,
@@ -35,7 +35,7 @@ pub(super) struct Arrivals {
 
 /// Rows of a window that go out together.
 #[derive(Default)]
-pub(super) struct Chosen {
+pub(super) struct ChosenRows {
     pub(super) rows: Vec<u32>,
     pub(super) ids: Vec<u32>,
     pub(super) ranks: Vec<i64>,
@@ -45,10 +45,10 @@ pub(super) struct Chosen {
 pub(super) struct TopWindow {
     keys: KeyIndex,
     bars: Vec<u64>,
-    best: Vec<Vec<Kept>>,
+    best: Vec<Vec<RankedRow>>,
     /// Heap memory behind the lists in `best`.
     best_bytes: usize,
-    rows: Rows,
+    rows: StoredRows,
     /// Rows that were taken in, whether they are kept or not.
     taken: u64,
     /// The key that is given out, and how many of its rows have left, once the window is closed.
@@ -68,7 +68,7 @@ impl TopWindow {
             bars: Vec::new(),
             best: Vec::new(),
             best_bytes: 0,
-            rows: Rows::new(spec.kept()),
+            rows: StoredRows::new(spec.kept()),
             taken: 0,
             leaving: (0, 0),
         }
@@ -97,7 +97,7 @@ impl TopWindow {
     }
 
     /// The rows of each key.
-    pub(super) fn best(&self) -> &[Vec<Kept>] {
+    pub(super) fn best(&self) -> &[Vec<RankedRow>] {
         &self.best
     }
 
@@ -109,7 +109,7 @@ impl TopWindow {
         columns: &[Column<'_>],
         codes: &[u64],
         rows: Option<&[u32]>,
-        arrivals: &mut Arrivals,
+        arrivals: &mut IncomingRows,
     ) -> Result<(), ComputeError> {
         let count = rows.map_or(codes.len(), <[u32]>::len);
         if self.rows.len() + count >= u32::MAX as usize {
@@ -118,7 +118,7 @@ impl TopWindow {
             ));
         }
         let row_at = |place: u32| rows.map_or(place, |rows| rows[place as usize]);
-        let Arrivals { ids, candidates, fresh } = arrivals;
+        let IncomingRows { ids, candidates, fresh } = arrivals;
         self.taken += count as u64;
         self.keys.insert(keys, count, ids);
         self.bars.resize(self.keys.len(), 0);
@@ -157,8 +157,8 @@ impl TopWindow {
             }
             let before = best.capacity();
             let row = row_at(place);
-            best.push(Kept { code: codes[row as usize], row: (self.rows.len() + fresh.len()) as u32 });
-            self.best_bytes += (best.capacity() - before) * size_of::<Kept>();
+            best.push(RankedRow { code: codes[row as usize], row: (self.rows.len() + fresh.len()) as u32 });
+            self.best_bytes += (best.capacity() - before) * size_of::<RankedRow>();
             fresh.push(row);
             if best.len() == spec.k {
                 full.push(id);
@@ -170,14 +170,14 @@ impl TopWindow {
             let mut best = std::mem::take(&mut self.best[id as usize]);
             (0..best.len() / 2).rev().for_each(|place| self.sift_down(spec, &mut best, place));
             self.bars[id as usize] = best[0].code;
-            self.best[id as usize] = best; // H1, H2
+            self.best[id as usize] = best; // RANKED-1, RANKED-2
         }
     }
 
     /// Puts a row in the place of the last of its key if it ranks before that.
     fn contest(&mut self, spec: &TopKSpec, id: u32, columns: &[Column<'_>], row: usize, codes: &[u64]) {
         let id = id as usize;
-        let Kept { code, row: last } = self.best[id][0];
+        let RankedRow { code, row: last } = self.best[id][0];
         let order = code.cmp(&codes[row]).then_with(|| {
             rank(spec, |column| compare_cells(columns[column], row, self.rows.column(column), last as usize))
         });
@@ -194,7 +194,7 @@ impl TopWindow {
 
     /// Whether a row that is kept ranks before another, `Less` if so.
     #[inline]
-    fn compare(&self, spec: &TopKSpec, left: Kept, right: Kept) -> Ordering {
+    fn compare(&self, spec: &TopKSpec, left: RankedRow, right: RankedRow) -> Ordering {
         right.code.cmp(&left.code).then_with(|| {
             rank(spec, |column| {
                 let column = self.rows.column(column);
@@ -204,7 +204,7 @@ impl TopWindow {
     }
 
     /// Moves a row of a heap down until none behind it ranks after it.
-    fn sift_down(&self, spec: &TopKSpec, heap: &mut [Kept], mut place: usize) {
+    fn sift_down(&self, spec: &TopKSpec, heap: &mut [RankedRow], mut place: usize) {
         loop {
             let mut last = place;
             for child in [2 * place + 1, 2 * place + 2] {
@@ -221,7 +221,7 @@ impl TopWindow {
     }
 
     /// Chooses up to `room` rows that leave, in order of rank; whether none is left.
-    pub(super) fn choose(&mut self, spec: &TopKSpec, room: usize, chosen: &mut Chosen) -> bool {
+    pub(super) fn choose(&mut self, spec: &TopKSpec, room: usize, chosen: &mut ChosenRows) -> bool {
         chosen.rows.clear();
         chosen.ids.clear();
         chosen.ranks.clear();

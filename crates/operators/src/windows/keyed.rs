@@ -1,15 +1,15 @@
 //! Keys and what is kept for each.
 //!
-//! E1. Every accumulator has room for every key, whichever port the key came from.
-//! E2. `counted` is what the owner's total holds for this state.
-//! E3. `rows` is how many rows it was updated with, itself or by what was merged into it, as long as none of its windows
+//! KEYED-1. Every accumulator has room for every key, whichever port the key came from.
+//! KEYED-2. `counted` is what the owner's total holds for this state.
+//! KEYED-3. `rows` is how many rows it was updated with, itself or by what was merged into it, as long as none of its windows
 //!     has been given out.
 
 use arrow_array::ArrayRef;
 use penstock_memory::{Column, ColumnBuf};
 use penstock_types::KeyGroups;
 
-use super::spec::{Rows, Shape};
+use super::spec::{PortRows, ResolvedSpec};
 use crate::aggregates::Accumulator;
 use crate::aggregates::state::{from_array, to_array};
 use crate::heap_bytes;
@@ -28,7 +28,7 @@ impl Clone for Accumulators {
 }
 
 impl Accumulators {
-    pub(super) fn new(shape: &Shape) -> Self {
+    pub(super) fn new(shape: &ResolvedSpec) -> Self {
         Self(shape.spec.factories.iter().map(|factory| factory.make()).collect())
     }
 
@@ -37,13 +37,13 @@ impl Accumulators {
         heap_bytes(&self.0) + of_states
     }
 
-    pub(super) fn update(&mut self, shape: &Shape, ids: &[u32], keys: usize, rows: &Rows<'_>) {
+    pub(super) fn update(&mut self, shape: &ResolvedSpec, ids: &[u32], keys: usize, rows: &PortRows<'_>) {
         for &(aggregate, input) in &rows.inputs {
             let times = rows.times.filter(|_| shape.spec.factories[aggregate].needs_time());
             self.0[aggregate].update(ids, keys, input, times);
         }
         if rows.inputs.len() < self.0.len() {
-            self.grow(keys); // E1
+            self.grow(keys); // KEYED-1
         }
     }
 
@@ -66,7 +66,7 @@ impl Accumulators {
     }
 
     /// State out of the columns that `save` gave.
-    pub(super) fn load(shape: &Shape, mut columns: &[ArrayRef]) -> Result<Self, String> {
+    pub(super) fn load(shape: &ResolvedSpec, mut columns: &[ArrayRef]) -> Result<Self, String> {
         let mut states = Self::new(shape);
         for (state, factory) in states.0.iter_mut().zip(&shape.spec.factories) {
             let (own, rest) = columns.split_at(factory.state().len());
@@ -78,7 +78,7 @@ impl Accumulators {
 }
 
 /// Empty columns for keys.
-pub(super) fn key_columns(shape: &Shape) -> Vec<ColumnBuf> {
+pub(super) fn key_columns(shape: &ResolvedSpec) -> Vec<ColumnBuf> {
     shape.spec.keys.iter().map(|key| ColumnBuf::new(*key)).collect()
 }
 
@@ -87,48 +87,48 @@ pub(super) fn borrowed(columns: &[ColumnBuf]) -> Vec<Column<'_>> {
 }
 
 /// Key columns as arrays.
-pub(super) fn save_keys(shape: &Shape, columns: &[ColumnBuf]) -> Vec<ArrayRef> {
+pub(super) fn save_keys(shape: &ResolvedSpec, columns: &[ColumnBuf]) -> Vec<ArrayRef> {
     let types = shape.spec.key_types.iter().zip(columns);
     types.map(|(data_type, column)| to_array(data_type, column.as_column())).collect()
 }
 
 /// Key columns out of arrays.
-pub(super) fn load_keys(shape: &Shape, columns: &[ArrayRef]) -> Result<Vec<ColumnBuf>, String> {
+pub(super) fn load_keys(shape: &ResolvedSpec, columns: &[ArrayRef]) -> Result<Vec<ColumnBuf>, String> {
     let types = shape.spec.key_types.iter().zip(columns);
     types.map(|(data_type, array)| from_array(array, data_type)).collect()
 }
 
 /// What several states hold together.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Total {
+pub(super) struct StateTotals {
     /// Heap memory.
     pub(super) bytes: usize,
-    /// Rows (E3).
+    /// Rows (KEYED-3).
     pub(super) rows: u64,
 }
 
 /// Keys with their accumulators.
 #[derive(Clone)]
-pub(super) struct Keyed {
+pub(super) struct KeyedState {
     pub(super) keys: KeyIndex,
     pub(super) states: Accumulators,
     rows: u64,
-    counted: Total,
+    counted: StateTotals,
 }
 
-impl Keyed {
-    pub(super) fn new(shape: &Shape) -> Self {
+impl KeyedState {
+    pub(super) fn new(shape: &ResolvedSpec) -> Self {
         Self::expecting(shape, 0)
     }
 
     /// Without a key; if it is like the last one, there will be so many.
-    pub(super) fn expecting(shape: &Shape, keys: usize) -> Self {
+    pub(super) fn expecting(shape: &ResolvedSpec, keys: usize) -> Self {
         Self::with_keys(shape, KeyIndex::expecting(&shape.spec.keys, keys))
     }
 
     /// Without a key, in an empty index.
-    pub(super) fn with_keys(shape: &Shape, keys: KeyIndex) -> Self {
-        Self { keys, states: Accumulators::new(shape), rows: 0, counted: Total::default() }
+    pub(super) fn with_keys(shape: &ResolvedSpec, keys: KeyIndex) -> Self {
+        Self { keys, states: Accumulators::new(shape), rows: 0, counted: StateTotals::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -139,46 +139,51 @@ impl Keyed {
         self.keys.bytes() + self.states.bytes()
     }
 
-    /// Brings the owner's total up to date (E2).
-    pub(super) fn count(&mut self, total: &mut Total) {
+    /// Brings the owner's total up to date (KEYED-2).
+    pub(super) fn count(&mut self, total: &mut StateTotals) {
         self.discount(total);
-        self.counted = Total { bytes: self.bytes(), rows: self.rows };
+        self.counted = StateTotals { bytes: self.bytes(), rows: self.rows };
         total.bytes += self.counted.bytes;
         total.rows += self.counted.rows;
     }
 
-    /// Takes its part out of the owner's total (E2).
-    pub(super) fn discount(&mut self, total: &mut Total) {
+    /// Takes its part out of the owner's total (KEYED-2).
+    pub(super) fn discount(&mut self, total: &mut StateTotals) {
         let counted = std::mem::take(&mut self.counted);
         total.bytes -= counted.bytes;
         total.rows -= counted.rows;
     }
 
-    /// Its windows have been given out: its rows are not lost if it is (E3).
+    /// Its windows have been given out: its rows are not lost if it is (KEYED-3).
     pub(super) fn forget_rows(&mut self) {
         self.rows = 0;
     }
 
     /// The same state, counted by nobody.
     pub(super) fn copied(&self) -> Self {
-        Self { counted: Total::default(), ..self.clone() }
+        Self { counted: StateTotals::default(), ..self.clone() }
     }
 
-    pub(super) fn update(&mut self, shape: &Shape, rows: &Rows<'_>, ids: &mut Vec<u32>) {
+    pub(super) fn update(&mut self, shape: &ResolvedSpec, rows: &PortRows<'_>, ids: &mut Vec<u32>) {
         self.keys.insert(&rows.keys, rows.len, ids);
         self.states.update(shape, ids, self.keys.len(), rows);
         self.rows += rows.len as u64;
     }
 
     /// Every key, one column per key column.
-    fn key_columns(&self, shape: &Shape) -> Vec<ColumnBuf> {
+    fn key_columns(&self, shape: &ResolvedSpec) -> Vec<ColumnBuf> {
         let mut columns = key_columns(shape);
         self.keys.write_picked(Pick::Range(0, self.len()), &mut columns);
         columns
     }
 
     /// Some keys of an index, each once, with the states of the same ids.
-    pub(super) fn picked(shape: &Shape, keys: &KeyIndex, pick: Pick<'_>, states: &Accumulators) -> Self {
+    pub(super) fn picked(
+        shape: &ResolvedSpec,
+        keys: &KeyIndex,
+        pick: Pick<'_>,
+        states: &Accumulators,
+    ) -> Self {
         let mut columns = key_columns(shape);
         keys.write_picked(pick, &mut columns);
         let mut picked = Self::new(shape);
@@ -194,7 +199,7 @@ impl Keyed {
     }
 
     /// Looks its keys up in another directory from now on. They keep their ids, which are given in the same order.
-    pub(super) fn move_to(&mut self, shape: &Shape, directory: &Directory) {
+    pub(super) fn move_to(&mut self, shape: &ResolvedSpec, directory: &Directory) {
         if matches!(self.keys, KeyIndex::Shared(_)) {
             let mut keys = directory.index();
             keys.insert_keys(&self.keys, &shape.spec.keys, &mut Vec::new());
@@ -203,7 +208,7 @@ impl Keyed {
     }
 
     /// Takes in another state: keys are hashed once each, whatever their rows were.
-    pub(super) fn merge(&mut self, shape: &Shape, other: &Self) {
+    pub(super) fn merge(&mut self, shape: &ResolvedSpec, other: &Self) {
         let mut ids = Vec::new();
         self.keys.insert_keys(&other.keys, &shape.spec.keys, &mut ids);
         self.states.merge(&other.states, &ids, self.keys.len());
@@ -211,7 +216,7 @@ impl Keyed {
     }
 
     /// Takes in another state, of the keys that are here already.
-    pub(super) fn merge_known(&mut self, shape: &Shape, other: &Self) {
+    pub(super) fn merge_known(&mut self, shape: &ResolvedSpec, other: &Self) {
         let columns = other.key_columns(shape);
         let mut ids = Vec::new();
         self.keys.find(&borrowed(&columns), other.len(), &mut ids);
@@ -219,7 +224,7 @@ impl Keyed {
     }
 
     /// The keys for which `goes` holds, and the others; `None` where there is none.
-    fn part(&self, shape: &Shape, columns: &[ColumnBuf], goes: &[bool], wanted: bool) -> Option<Self> {
+    fn part(&self, shape: &ResolvedSpec, columns: &[ColumnBuf], goes: &[bool], wanted: bool) -> Option<Self> {
         let rows: Vec<u32> = (0..goes.len() as u32).filter(|&id| goes[id as usize] == wanted).collect();
         if rows.is_empty() {
             return None;
@@ -243,7 +248,7 @@ impl Keyed {
     }
 
     /// Cuts the state in two: keys of these groups, and the others.
-    pub(super) fn split(self, shape: &Shape, wanted: KeyGroups) -> (Option<Self>, Option<Self>) {
+    pub(super) fn split(self, shape: &ResolvedSpec, wanted: KeyGroups) -> (Option<Self>, Option<Self>) {
         let columns = self.key_columns(shape);
         let mut of_keys = Vec::new();
         groups(&borrowed(&columns), &shape.spec.key_types, self.len(), &mut of_keys);
@@ -256,14 +261,14 @@ impl Keyed {
     }
 
     /// One row per key: the keys, then the state of each aggregate.
-    pub(super) fn save(&self, shape: &Shape) -> Vec<ArrayRef> {
+    pub(super) fn save(&self, shape: &ResolvedSpec) -> Vec<ArrayRef> {
         let mut columns = save_keys(shape, &self.key_columns(shape));
         columns.extend(self.states.save());
         columns
     }
 
     /// State out of rows that `save` gave; keys may come more than once.
-    pub(super) fn load(shape: &Shape, columns: &[ArrayRef], rows: usize) -> Result<Self, String> {
+    pub(super) fn load(shape: &ResolvedSpec, columns: &[ArrayRef], rows: usize) -> Result<Self, String> {
         let (keys, states) = columns.split_at(shape.spec.keys.len());
         let keys = load_keys(shape, keys)?;
         let loaded = Accumulators::load(shape, states)?;

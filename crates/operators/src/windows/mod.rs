@@ -24,9 +24,9 @@ use crate::contract::Stateful;
 /// The operator for that aggregation.
 pub fn windowed(spec: WindowSpec) -> Box<dyn Stateful> {
     let windows = spec.windows;
-    let shape = Arc::new(spec::Shape::new(spec));
+    let shape = Arc::new(spec::ResolvedSpec::new(spec));
     match windows {
-        Windows::Aligned(windows) => Box::new(grid::Grid::new(shape, windows)),
+        Windows::Aligned(windows) => Box::new(grid::GridWindows::new(shape, windows)),
         Windows::Session { gap } => Box::new(sessions::Sessions::new(shape, gap)),
     }
 }

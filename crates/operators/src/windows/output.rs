@@ -4,7 +4,7 @@ use penstock_memory::{ColumnBuf, Physical, Run};
 use penstock_types::ComputeError;
 
 use super::keyed::Accumulators;
-use super::spec::Shape;
+use super::spec::ResolvedSpec;
 use crate::keys::KeyIndex;
 use crate::pick::Pick;
 
@@ -34,7 +34,7 @@ pub(super) struct Frame<'a> {
 
 /// Begins a run in `out` with the results of some keys.
 pub(super) fn write(
-    shape: &Shape,
+    shape: &ResolvedSpec,
     out: &mut Run,
     frame: &Frame<'_>,
     (keys, key_ids): (&KeyIndex, Pick<'_>),

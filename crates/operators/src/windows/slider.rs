@@ -10,17 +10,17 @@
 //! All of them speak of keys by the same ids, which are looked up once for each pane, mostly in the directory that panes
 //! share: what a window holds is then put together cell by cell, without hashing.
 //!
-//! S1. `suffixes` ascend from the back: each holds all panes from its own up to `boundary`.
-//! S2. `behind` holds the panes above `boundary` up to `reach`.
-//! S3. What is added to a pane later is added to everything that holds it.
-//! S4. `ids` has the ids of the keys of each pane up to `boundary` that has no suffix of its own.
+//! SLIDER-1. `suffixes` ascend from the back: each holds all panes from its own up to `boundary`.
+//! SLIDER-2. `behind` holds the panes above `boundary` up to `reach`.
+//! SLIDER-3. What is added to a pane later is added to everything that holds it.
+//! SLIDER-4. `ids` has the ids of the keys of each pane up to `boundary` that has no suffix of its own.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
-use super::keyed::{Accumulators, Keyed};
-use super::spec::Shape;
+use super::keyed::{Accumulators, KeyedState};
+use super::spec::ResolvedSpec;
 use crate::heap_bytes;
 use crate::keys::KeyIndex;
 use crate::pick::Pick;
@@ -52,13 +52,13 @@ impl Members {
 
 /// What some panes hold together.
 #[derive(Clone)]
-struct Part {
+struct MergedPanes {
     members: Members,
     states: Accumulators,
 }
 
-impl Part {
-    fn new(shape: &Shape) -> Self {
+impl MergedPanes {
+    fn new(shape: &ResolvedSpec) -> Self {
         Self { members: Members::default(), states: Accumulators::new(shape) }
     }
 
@@ -76,13 +76,13 @@ impl Part {
 /// What the panes of a window hold together: some keys of an index, and the state of each.
 pub(super) struct Sliced {
     pub(super) keys: Arc<KeyIndex>,
-    part: Part,
+    part: MergedPanes,
     /// The ids of its keys, where they are not the first ones of the index.
     ids: Option<Vec<u32>>,
 }
 
 impl Sliced {
-    fn new(keys: Arc<KeyIndex>, mut part: Part) -> Self {
+    fn new(keys: Arc<KeyIndex>, mut part: MergedPanes) -> Self {
         part.states.grow(keys.len());
         let Members { first, more, .. } = &part.members;
         let ids = (!more.is_empty()).then(|| (0..*first as u32).chain(more.iter().copied()).collect());
@@ -111,8 +111,8 @@ impl Sliced {
     }
 
     /// The same with an index of its own.
-    pub(super) fn into_keyed(self, shape: &Shape) -> Keyed {
-        Keyed::picked(shape, &self.keys, self.pick(0, self.len()), &self.part.states)
+    pub(super) fn into_keyed(self, shape: &ResolvedSpec) -> KeyedState {
+        KeyedState::picked(shape, &self.keys, self.pick(0, self.len()), &self.part.states)
     }
 }
 
@@ -120,9 +120,9 @@ impl Sliced {
 pub(super) struct Slider {
     /// Every key that anything here has held since the boundary was set.
     keys: Option<Arc<KeyIndex>>,
-    suffixes: Vec<(i64, Part)>,
+    suffixes: Vec<(i64, MergedPanes)>,
     boundary: i64,
-    behind: Option<Part>,
+    behind: Option<MergedPanes>,
     reach: i64,
     ids: BTreeMap<i64, Vec<u32>>,
     /// The ids from 0 on, as far as anybody needed them.
@@ -135,8 +135,8 @@ impl Slider {
     /// What the panes from `first` to `last` hold. Neither ever goes back.
     pub(super) fn window(
         &mut self,
-        shape: &Shape,
-        panes: &BTreeMap<i64, Keyed>,
+        shape: &ResolvedSpec,
+        panes: &BTreeMap<i64, KeyedState>,
         (first, last): (i64, i64),
         total: &mut usize,
     ) -> Option<Sliced> {
@@ -151,8 +151,8 @@ impl Slider {
 
     fn go_on(
         &mut self,
-        shape: &Shape,
-        panes: &BTreeMap<i64, Keyed>,
+        shape: &ResolvedSpec,
+        panes: &BTreeMap<i64, KeyedState>,
         (first, last): (i64, i64),
     ) -> Option<Sliced> {
         while self.suffixes.last().is_some_and(|(pane, _)| *pane < first) {
@@ -167,7 +167,7 @@ impl Slider {
         }
         let (until, mut part) = match self.suffixes.last() {
             Some((pane, suffix)) => (Excluded(*pane), suffix.clone()),
-            None => (Included(self.boundary), Part::new(shape)),
+            None => (Included(self.boundary), MergedPanes::new(shape)),
         };
         let keys = Arc::clone(self.keys.as_ref()?);
         for (number, pane) in panes.range((Included(first), until)) {
@@ -186,8 +186,8 @@ impl Slider {
     /// Makes suffixes of the panes of a window, and gives the whole of it.
     fn begin(
         &mut self,
-        shape: &Shape,
-        panes: &BTreeMap<i64, Keyed>,
+        shape: &ResolvedSpec,
+        panes: &BTreeMap<i64, KeyedState>,
         (first, last): (i64, i64),
     ) -> Option<Sliced> {
         *self = Self { boundary: last, reach: last, counted: self.counted, ..Self::default() };
@@ -209,7 +209,7 @@ impl Slider {
             if keys_since >= known && number > first {
                 // Ids are given in the order in which panes are met: those of a suffix are the first ones.
                 let members = Members { first: known, ..Members::default() };
-                self.suffixes.push((number, Part { members, states: states.clone() }));
+                self.suffixes.push((number, MergedPanes { members, states: states.clone() }));
                 keys_since = 0;
             } else {
                 self.ids.insert(number, ids);
@@ -217,11 +217,11 @@ impl Slider {
         }
         let members = Members { first: known, ..Members::default() };
         let keys = Arc::clone(self.keys.as_ref()?);
-        Some(Sliced::new(keys, Part { members, states })).filter(|window| window.len() > 0)
+        Some(Sliced::new(keys, MergedPanes { members, states })).filter(|window| window.len() > 0)
     }
 
     /// The ids of the keys of some state; new ones get new ids.
-    fn ids_of(&mut self, shape: &Shape, state: &Keyed) -> Vec<u32> {
+    fn ids_of(&mut self, shape: &ResolvedSpec, state: &KeyedState) -> Vec<u32> {
         let mut ids = Vec::new();
         if let Some(keys) = &mut self.keys {
             Arc::make_mut(keys).insert_keys(&state.keys, &shape.spec.keys, &mut ids);
@@ -229,14 +229,14 @@ impl Slider {
         ids
     }
 
-    fn add_behind(&mut self, shape: &Shape, state: &Keyed) {
+    fn add_behind(&mut self, shape: &ResolvedSpec, state: &KeyedState) {
         let ids = self.ids_of(shape, state);
         let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
-        self.behind.get_or_insert_with(|| Part::new(shape)).add(&state.states, &ids, keys);
+        self.behind.get_or_insert_with(|| MergedPanes::new(shape)).add(&state.states, &ids, keys);
     }
 
-    /// Something is added to a pane (S3).
-    pub(super) fn add(&mut self, shape: &Shape, pane: i64, other: &Keyed, total: &mut usize) {
+    /// Something is added to a pane (SLIDER-3).
+    pub(super) fn add(&mut self, shape: &ResolvedSpec, pane: i64, other: &KeyedState, total: &mut usize) {
         if self.keys.is_none() || pane > self.reach {
             return;
         }
@@ -252,8 +252,8 @@ impl Slider {
         self.count(total);
     }
 
-    /// A pane has more keys than before (S4).
-    pub(super) fn learn(&mut self, shape: &Shape, pane: i64, state: &Keyed) {
+    /// A pane has more keys than before (SLIDER-4).
+    pub(super) fn learn(&mut self, shape: &ResolvedSpec, pane: i64, state: &KeyedState) {
         let has_suffix = self.suffixes.iter().any(|(first, _)| *first == pane);
         if self.keys.is_some() && pane <= self.boundary && !has_suffix {
             let ids = self.ids_of(shape, state);
@@ -266,7 +266,7 @@ impl Slider {
         let parts = self.suffixes.iter().map(|(_, part)| part).chain(&self.behind);
         let of_ids: usize = self.ids.values().map(heap_bytes).sum();
         let of_keys = self.keys.as_ref().map_or(0, |keys| keys.bytes());
-        let bytes = parts.map(Part::bytes).sum::<usize>() + of_ids + of_keys + heap_bytes(&self.same);
+        let bytes = parts.map(MergedPanes::bytes).sum::<usize>() + of_ids + of_keys + heap_bytes(&self.same);
         *total = *total - self.counted + bytes;
         self.counted = bytes;
     }

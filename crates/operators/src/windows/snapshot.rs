@@ -11,14 +11,14 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{DataType, Field, Schema};
 
-use super::spec::Shape;
+use super::spec::ResolvedSpec;
 use crate::aggregates::state::portable;
-use crate::contract::{Late, Snapshot, SnapshotError};
+use crate::contract::{Late, SnapshotError, StateSnapshot};
 
 const VERSION: &str = "1";
 const TABLE: &str = "state";
 
-fn schema(shape: &Shape, fields: &[(&str, DataType)]) -> Vec<Field> {
+fn schema(shape: &ResolvedSpec, fields: &[(&str, DataType)]) -> Vec<Field> {
     let mut all: Vec<Field> =
         fields.iter().map(|(name, data_type)| Field::new(*name, data_type.clone(), false)).collect();
     for (number, key) in shape.spec.key_types.iter().enumerate() {
@@ -33,14 +33,14 @@ fn schema(shape: &Shape, fields: &[(&str, DataType)]) -> Vec<Field> {
 }
 
 /// Writes state.
-pub(super) struct Writer {
+pub(super) struct SnapshotWriter {
     fields: Vec<Field>,
     metadata: HashMap<String, String>,
     pieces: Vec<Vec<ArrayRef>>,
 }
 
-impl Writer {
-    pub(super) fn new(shape: &Shape, operator: &str, fields: &[(&str, DataType)]) -> Self {
+impl SnapshotWriter {
+    pub(super) fn new(shape: &ResolvedSpec, operator: &str, fields: &[(&str, DataType)]) -> Self {
         let metadata = [("operator", operator), ("version", VERSION), ("table", TABLE)];
         let metadata = metadata
             .map(|(name, value)| (format!("penstock.{name}"), value.to_owned()))
@@ -65,7 +65,7 @@ impl Writer {
         self.pieces.push(columns);
     }
 
-    pub(super) fn finish(self) -> Snapshot {
+    pub(super) fn finish(self) -> StateSnapshot {
         let columns = self.fields.iter().enumerate().map(|(number, field)| {
             let pieces: Vec<&dyn Array> = self.pieces.iter().map(|piece| &*piece[number]).collect();
             match pieces.as_slice() {
@@ -76,23 +76,23 @@ impl Writer {
         let columns = columns.collect();
         let schema = Arc::new(Schema::new_with_metadata(self.fields, self.metadata));
         let table = RecordBatch::try_new(schema, columns).expect("the columns are those of the schema");
-        Snapshot { tables: vec![table] }
+        StateSnapshot { tables: vec![table] }
     }
 }
 
 /// Reads state.
-pub(super) struct Reader<'a> {
+pub(super) struct SnapshotReader<'a> {
     operator: &'static str,
     metadata: &'a HashMap<String, String>,
     tables: Vec<&'a [ArrayRef]>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SnapshotReader<'a> {
     pub(super) fn new(
-        shape: &Shape,
+        shape: &ResolvedSpec,
         operator: &'static str,
         fields: &[(&str, DataType)],
-        snapshot: &'a Snapshot,
+        snapshot: &'a StateSnapshot,
     ) -> Result<Self, SnapshotError> {
         let broken = |reason: String| SnapshotError::Broken { operator, reason };
         let [table] = snapshot.tables.as_slice() else {

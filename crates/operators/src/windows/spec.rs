@@ -41,7 +41,7 @@ pub struct WindowSpec {
 }
 
 /// A specification, and what follows from it.
-pub(super) struct Shape {
+pub(super) struct ResolvedSpec {
     pub(super) spec: WindowSpec,
     /// Per port: the slots that are read in every run.
     pub(super) reads: Vec<Vec<SlotId>>,
@@ -49,7 +49,7 @@ pub(super) struct Shape {
     pub(super) timed: Vec<bool>,
 }
 
-impl Shape {
+impl ResolvedSpec {
     pub(super) fn new(spec: WindowSpec) -> Self {
         debug_assert!(spec.allowed_lateness >= 0);
         debug_assert!(
@@ -83,7 +83,7 @@ impl Shape {
     }
 
     /// The columns of a run whose slots were made ready.
-    pub(super) fn rows<'a>(&self, port: usize, run: &'a Run) -> Rows<'a> {
+    pub(super) fn rows<'a>(&self, port: usize, run: &'a Run) -> PortRows<'a> {
         self.rows_with(port, run.len(), |slot| run.column(slot))
     }
 
@@ -99,16 +99,16 @@ impl Shape {
     }
 
     /// The columns of rows that were copied.
-    pub(super) fn gathered<'a>(&self, port: usize, gathered: &'a Gathered) -> Rows<'a> {
+    pub(super) fn gathered<'a>(&self, port: usize, gathered: &'a Gathered) -> PortRows<'a> {
         self.rows_with(port, gathered.rows, |slot| {
             let found = gathered.columns.binary_search_by_key(&slot, |(slot, _)| *slot);
             gathered.columns[found.expect("every slot that is read was gathered")].1.as_column()
         })
     }
 
-    fn rows_with<'a>(&self, port: usize, len: usize, column: impl Fn(SlotId) -> Column<'a>) -> Rows<'a> {
+    fn rows_with<'a>(&self, port: usize, len: usize, column: impl Fn(SlotId) -> Column<'a>) -> PortRows<'a> {
         let columns = &self.spec.ports[port];
-        Rows {
+        PortRows {
             keys: columns.keys.iter().map(|&slot| column(slot)).collect(),
             inputs: columns.inputs.iter().map(|&(aggregate, slot)| (aggregate, slot.map(&column))).collect(),
             times: self.timed[port].then(|| column(columns.time).fixed()),
@@ -118,7 +118,7 @@ impl Shape {
 }
 
 /// Rows of one port, as an aggregation reads them.
-pub(super) struct Rows<'a> {
+pub(super) struct PortRows<'a> {
     pub(super) keys: Vec<Column<'a>>,
     pub(super) inputs: Vec<(usize, Option<Column<'a>>)>,
     pub(super) times: Option<&'a [i64]>,

@@ -149,7 +149,7 @@ impl Harness {
     /// Takes results out once.
     fn emit(&mut self, room: usize) {
         let count = self.operator.emit(&mut self.out, room).unwrap();
-        assert!((1..=room).contains(&count), "C2: {count} rows in the room of {room}");
+        assert!((1..=room).contains(&count), "CONTRACT-2: {count} rows in the room of {room}");
         assert_eq!(self.out.len(), count);
         let slots: Vec<SlotId> = (0..self.width).collect();
         self.out.ready(&slots);

@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, Decimal128Array, Int64Array, LargeStringArray, Recor
 use arrow_schema::{DataType, Field, Schema};
 use columns::{Cell, Value, read, rows, stored, text};
 use penstock_memory::{Physical, Run, SlotId};
-use penstock_operators::{JoinKind, JoinPort, JoinSpec, Snapshot, SnapshotError, Stateful, WindowJoin};
+use penstock_operators::{JoinKind, JoinPort, JoinSpec, SnapshotError, StateSnapshot, Stateful, WindowJoin};
 use penstock_progress::Aligned;
 use penstock_types::KeyGroups;
 use proptest::prelude::*;
@@ -154,7 +154,7 @@ fn state_is_not_taken_apart_while_there_is_output() {
     join.extract(KeyGroups::ALL);
 }
 
-fn two_rows(join: &mut WindowJoin) -> Snapshot {
+fn two_rows(join: &mut WindowJoin) -> StateSnapshot {
     feed(join, 0, &[(1, int(1), text("left")), (12, None, None)]);
     feed(join, 1, &[(25, int(1), text("right")), (3, int(3), text("right too"))]);
     join.snapshot()
@@ -193,7 +193,7 @@ enum Fault {
     Gone,
 }
 
-fn with_fault(snapshot: &Snapshot, table: usize, fault: &Fault) -> Snapshot {
+fn with_fault(snapshot: &StateSnapshot, table: usize, fault: &Fault) -> StateSnapshot {
     let mut tables = snapshot.tables.clone();
     let batch = tables[table].clone();
     let (mut fields, mut columns): (Vec<Field>, Vec<ArrayRef>) = (
@@ -225,12 +225,12 @@ fn with_fault(snapshot: &Snapshot, table: usize, fault: &Fault) -> Snapshot {
         Fault::Twice => tables.push(batch.clone()),
         Fault::Gone => {
             tables.remove(table);
-            return Snapshot { tables };
+            return StateSnapshot { tables };
         }
     }
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
     tables[table] = RecordBatch::try_new(schema, columns).unwrap();
-    Snapshot { tables }
+    StateSnapshot { tables }
 }
 
 fn any_fault() -> impl Strategy<Value = Fault> {

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema};
 use columns::{Cell, Value, any_key, columns, read, rows, stored, text};
 use penstock_memory::{Physical, Run, SlotId};
 use penstock_operators::lookup::DuplicateKey;
-use penstock_operators::{Lookup, LookupKind, LookupPlace, LookupTable, Stage};
+use penstock_operators::{Lookup, LookupKind, LookupPlace, LookupTable, Stateless};
 use proptest::prelude::*;
 
 type Row = Vec<Cell>;

@@ -151,7 +151,7 @@ impl Harness {
         while self.operator.has_output() {
             let room = rooms.next().unwrap();
             let count = self.operator.emit(&mut self.out, room).unwrap();
-            assert!((1..=room).contains(&count), "C2: {count} rows in the room of {room}");
+            assert!((1..=room).contains(&count), "CONTRACT-2: {count} rows in the room of {room}");
             self.out.ready(&slots);
             let cells: Vec<Vec<Cell>> = slots.iter().map(|&slot| read(self.out.column(slot))).collect();
             self.results.extend(rows(&cells));
@@ -512,7 +512,7 @@ fn what_is_no_snapshot_of_it_is_refused() {
     let batch = good.tables[0].clone();
     let schema = batch.schema();
     let restored = |batches: Vec<RecordBatch>| {
-        let snapshot = penstock_operators::Snapshot { tables: batches };
+        let snapshot = penstock_operators::StateSnapshot { tables: batches };
         let mut operator = TopK::new(harness.spec.clone());
         let result = operator.restore(&snapshot);
         assert!(result.is_ok() || operator.bytes() == 0, "nothing is taken from what is refused");

@@ -139,7 +139,7 @@ fn run_case(
     assert_eq!(harness.operator.late().by, by);
     // Accumulators without keys are all that sessions keep.
     assert!(harness.operator.bytes() <= 8 * 1024, "{} bytes are left", harness.operator.bytes());
-    assert_eq!(harness.operator.held(), penstock_operators::Held::default(), "everything has left");
+    assert_eq!(harness.operator.held(), penstock_operators::HeldRows::default(), "everything has left");
 }
 
 proptest! {

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt64Ar
 use arrow_schema::{DataType, Field, Schema};
 use penstock_memory::ColumnBuf;
 use penstock_operators::keys::groups::groups;
-use penstock_operators::{Snapshot, SnapshotError};
+use penstock_operators::{SnapshotError, StateSnapshot};
 use penstock_progress::{Aligned, Windows};
 use penstock_types::{KeyGroup, KeyGroups};
 use proptest::prelude::*;
@@ -156,7 +156,7 @@ proptest! {
         let schema = Schema::new_with_metadata(table.schema().fields().clone(), metadata);
         let table = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
         let mut fresh = plan.operator();
-        if fresh.restore(&Snapshot { tables: vec![table] }).is_ok() {
+        if fresh.restore(&StateSnapshot { tables: vec![table] }).is_ok() {
             harness.operator = fresh;
             while harness.operator.has_output() && harness.emit_any().is_ok() {}
             if !harness.operator.has_output() {
@@ -189,7 +189,7 @@ fn with_number(array: &ArrayRef, row: usize, number: i64) -> ArrayRef {
     }
 }
 
-fn with_state() -> (Plan, Snapshot) {
+fn with_state() -> (Plan, StateSnapshot) {
     let plan = Plan::new(Aligned::new(20, 10, 0).unwrap().into(), &[DataType::Int64]);
     let mut harness = Harness::new(&plan);
     let inputs = vec![None; inputs().len()];
@@ -199,7 +199,7 @@ fn with_state() -> (Plan, Snapshot) {
 }
 
 fn refused(plan: &Plan, tables: Vec<RecordBatch>) -> SnapshotError {
-    plan.operator().restore(&Snapshot { tables }).unwrap_err()
+    plan.operator().restore(&StateSnapshot { tables }).unwrap_err()
 }
 
 #[test]

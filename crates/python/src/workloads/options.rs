@@ -49,9 +49,9 @@ impl<'py> Given<'py> {
 /// The options of a workload's module, as they were given. All fields have to be named here; where users know
 /// one by another name, that follows the field. Options that are no fields come behind, as variables.
 macro_rules! read_options {
-    ($given:ident, $module:ident { $($field:ident $(: $name:ident)?),* } $(, $more:ident)*) => {{
-        let mut options = $module::Options { seed: $given.seed, ..$module::Options::default() };
-        let $module::Options { seed: _, $($field $(: $name)?),* } = &mut options;
+    ($given:ident, $module:ident::$options:ident { $($field:ident $(: $name:ident)?),* } $(, $more:ident)*) => {{
+        let mut options = $module::$options { seed: $given.seed, ..$module::$options::default() };
+        let $module::$options { seed: _, $($field $(: $name)?),* } = &mut options;
         $given.set(&mut [
             $(read_options!(@setting $field $($name)?),)*
             $((stringify!($more), &mut $more),)*

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use penstock_types::PlanError;
-use penstock_workloads::nexmark::Stream;
-use penstock_workloads::{Rows, WorkloadError, cm, ipq, lrb, me, nexmark, nyt, sg, ysb};
+use penstock_workloads::nexmark::NexmarkStream;
+use penstock_workloads::{Generator, WorkloadError, cm, ipq, lrb, me, nexmark, nyt, sg, ysb};
 use pyo3::PyResult;
 
 use super::choose;
@@ -13,13 +13,13 @@ use super::options::{Given, read_options};
 
 /// A table that was opened.
 pub(super) struct Table {
-    pub(super) rows: Arc<dyn Rows>,
+    pub(super) rows: Arc<dyn Generator>,
     /// How many rows there are, if it ends.
     pub(super) end: Option<u64>,
 }
 
 impl Table {
-    fn endless(rows: impl Rows + 'static) -> Self {
+    fn endless(rows: impl Generator + 'static) -> Self {
         Self { rows: Arc::new(rows), end: None }
     }
 }
@@ -34,7 +34,7 @@ pub(super) enum Which {
     YsbStrings,
     Lrb,
     Nyt,
-    Nexmark(Stream),
+    Nexmark(NexmarkStream),
     Cm,
     Sg,
     Me,
@@ -50,9 +50,9 @@ const WORKLOADS: [(&str, &[(&str, Which)]); 9] = [
     (
         "nexmark",
         &[
-            ("person", Which::Nexmark(Stream::Person)),
-            ("auction", Which::Nexmark(Stream::Auction)),
-            ("bid", Which::Nexmark(Stream::Bid)),
+            ("person", Which::Nexmark(NexmarkStream::Person)),
+            ("auction", Which::Nexmark(NexmarkStream::Auction)),
+            ("bid", Which::Nexmark(NexmarkStream::Bid)),
         ],
     ),
     ("cm", &[("events", Which::Cm)]),
@@ -97,7 +97,7 @@ impl Which {
             Self::Lrb => {
                 let options = read_options!(
                     given,
-                    lrb {
+                    lrb::LrbOptions {
                         expressways,
                         minutes,
                         cars_per_second,
@@ -116,7 +116,7 @@ impl Which {
             Self::Nyt => {
                 let options = read_options!(
                     given,
-                    nyt { rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share }
+                    nyt::NytOptions { rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share }
                 );
                 Box::new(|| Ok(Table::endless(nyt::Nyt::new(options)?)))
             }
@@ -125,28 +125,29 @@ impl Which {
                 Box::new(move || {
                     let nexmark = nexmark::Nexmark::new(options)?;
                     Ok(match stream {
-                        Stream::Person => Table::endless(nexmark.persons()),
-                        Stream::Auction => Table::endless(nexmark.auctions()),
-                        Stream::Bid => Table::endless(nexmark.bids()),
+                        NexmarkStream::Person => Table::endless(nexmark.persons()),
+                        NexmarkStream::Auction => Table::endless(nexmark.auctions()),
+                        NexmarkStream::Bid => Table::endless(nexmark.bids()),
                     })
                 })
             }
             Self::Cm => {
                 let options = read_options!(
                     given,
-                    cm { rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share }
+                    cm::CmOptions { rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share }
                 );
                 Box::new(|| Ok(Table::endless(cm::Cm::new(options)?)))
             }
             Self::Sg => {
                 let options = read_options!(
                     given,
-                    sg { rate, step_every_s, out_of_order_ms, late_every, houses, zipf }
+                    sg::SgOptions { rate, step_every_s, out_of_order_ms, late_every, houses, zipf }
                 );
                 Box::new(|| Ok(Table::endless(sg::Sg::new(options)?)))
             }
             Self::Me => {
-                let options = read_options!(given, me { rate, step_every_s, out_of_order_ms, late_every });
+                let options =
+                    read_options!(given, me::MeOptions { rate, step_every_s, out_of_order_ms, late_every });
                 Box::new(|| Ok(Table::endless(me::Me::new(options)?)))
             }
             Self::IpqRevenue => {
@@ -161,17 +162,17 @@ impl Which {
     }
 }
 
-fn ysb_options(given: &mut Given<'_>) -> PyResult<ysb::Options> {
+fn ysb_options(given: &mut Given<'_>) -> PyResult<ysb::YsbOptions> {
     Ok(read_options!(
         given,
-        ysb { rate, step_every_s, out_of_order_ms, late_every, zipf, view_share, switch_every_s }
+        ysb::YsbOptions { rate, step_every_s, out_of_order_ms, late_every, zipf, view_share, switch_every_s }
     ))
 }
 
-fn nexmark_options(given: &mut Given<'_>) -> PyResult<nexmark::Options> {
+fn nexmark_options(given: &mut Given<'_>) -> PyResult<nexmark::NexmarkOptions> {
     Ok(read_options!(
         given,
-        nexmark {
+        nexmark::NexmarkOptions {
             rate,
             step_every_s,
             first_event_time_ms,
@@ -191,11 +192,20 @@ fn nexmark_options(given: &mut Given<'_>) -> PyResult<nexmark::Options> {
 }
 
 /// And the source, which is one of those that the options speak of.
-fn ipq_options(given: &mut Given<'_>) -> PyResult<(ipq::Options, u16)> {
+fn ipq_options(given: &mut Given<'_>) -> PyResult<(ipq::IpqOptions, u16)> {
     let mut source = 0;
     let options = read_options!(
         given,
-        ipq { sources, rate, is_variable: variable, skew, keys, zipf, out_of_order_ms, late_every },
+        ipq::IpqOptions {
+            sources,
+            rate,
+            is_variable: variable,
+            skew,
+            keys,
+            zipf,
+            out_of_order_ms,
+            late_every
+        },
         source
     );
     Ok((options, source))

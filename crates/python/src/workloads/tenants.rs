@@ -2,7 +2,7 @@
 
 use penstock_border::guarded;
 use penstock_workloads::WorkloadError;
-use penstock_workloads::ipq::{Ipq, Job, Query, Tenants, Urgency};
+use penstock_workloads::ipq::{Ipq, TenantJob, TenantQuery, Tenants, Urgency};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
@@ -37,8 +37,8 @@ pub fn ipq_tenants<'py>(
     jobs.into_iter().map(|(job, rows)| described(py, &job, rows)).collect()
 }
 
-fn with_rows(tenants: &Tenants, seconds: u64) -> Result<Vec<(Job, Vec<u64>)>, WorkloadError> {
-    let of_job = |job: Job| {
+fn with_rows(tenants: &Tenants, seconds: u64) -> Result<Vec<(TenantJob, Vec<u64>)>, WorkloadError> {
+    let of_job = |job: TenantJob| {
         let ipq = Ipq::new(job.sources.clone())?;
         let sources = 0..job.sources.sources;
         let rows: Result<_, _> = sources.map(|source| ipq.rows_before(source, seconds)).collect();
@@ -47,12 +47,12 @@ fn with_rows(tenants: &Tenants, seconds: u64) -> Result<Vec<(Job, Vec<u64>)>, Wo
     tenants.jobs()?.into_iter().map(of_job).collect()
 }
 
-fn described<'py>(py: Python<'py>, job: &Job, rows: Vec<u64>) -> PyResult<Described<'py>> {
+fn described<'py>(py: Python<'py>, job: &TenantJob, rows: Vec<u64>) -> PyResult<Described<'py>> {
     let query = match job.query {
-        Query::Ipq1 => "ipq1",
-        Query::Ipq2 => "ipq2",
-        Query::Ipq3 => "ipq3",
-        Query::Ipq4 => "ipq4",
+        TenantQuery::Ipq1 => "ipq1",
+        TenantQuery::Ipq2 => "ipq2",
+        TenantQuery::Ipq3 => "ipq3",
+        TenantQuery::Ipq4 => "ipq4",
     };
     let urgency = match job.urgency {
         Urgency::LatencySensitive => "latency-sensitive",

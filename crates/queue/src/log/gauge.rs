@@ -1,13 +1,13 @@
 //! How much waits for a reader, for anyone who asks.
 
-use super::{HeadLine, PlaceLine};
+use super::{CursorLine, HeadLine};
 use crate::sync::{Ordering, ordering};
 
 /// Tells how much work waits for one reader. It keeps no chunk alive.
 #[derive(Clone)]
-pub struct Gauge {
+pub struct LogGauge {
     pub(super) head: HeadLine,
-    pub(super) place: PlaceLine,
+    pub(super) place: CursorLine,
 }
 
 /// What waits for a reader.
@@ -20,7 +20,7 @@ pub struct Work {
     pub signals: u64,
 }
 
-impl Gauge {
+impl LogGauge {
     /// What waits now. While others work it may read high for an instant, never low.
     #[inline]
     pub fn work(&self) -> Work {

@@ -1,24 +1,24 @@
 //! Positions, directory and signals of a stream with one writer and many readers.
 //!
 //! The protocol of a stream log, without its bytes: `C` is what stands in the directory for a chunk, `S` a signal
-//! that is no watermark. The writer owns the [`Writer`], each reader its [`Reader`]; a [`Gauge`] tells anyone how
+//! that is no watermark. The writer owns the [`Writer`], each reader its [`Reader`]; a [`LogGauge`] tells anyone how
 //! much work waits for a reader. They share three things: the writer's line of atomics (`Head`), one line per
-//! reader (`Place`), and the slots of the directory and of the signal ring.
+//! reader (`ReadCursor`), and the slots of the directory and of the signal ring.
 //!
-//! L1. The writer alone writes `Head` and the slots; a reader alone writes its `Place`. The list of readers is the
+//! LOG-1. The writer alone writes `Head` and the slots; a reader alone writes its `ReadCursor`. The list of readers is the
 //!     writer's own; a reader is *present* until the writer has seen its `gone`.
-//! L2. Positions, entries and signals are numbered for ever and only grow; slot `n & mask` holds number `n`.
-//! L3. An entry is stored before `write_pos` enters it, and taken out after `write_pos` and the `read_pos` of every
+//! LOG-2. Positions, entries and signals are numbered for ever and only grow; slot `n & mask` holds number `n`.
+//! LOG-3. An entry is stored before `write_pos` enters it, and taken out after `write_pos` and the `read_pos` of every
 //!     present reader have left it. In between nobody writes its slot.
-//! L4. A signal is stored before `signal_tail` passes it; its slot is written again after the `signal_pos` of every
+//! LOG-4. A signal is stored before `signal_tail` passes it; its slot is written again after the `signal_pos` of every
 //!     present reader has passed it.
-//! L5. A signal at position `p` stands in front of row `p`: it is in the ring before `write_pos` passes `p`. A reader
+//! LOG-5. A signal at position `p` stands in front of row `p`: it is in the ring before `write_pos` passes `p`. A reader
 //!     loads `write_pos` before `signal_tail`, so it knows every signal in front of the rows that it knows.
-//! L6. The newest watermark, `tip`, stands at `write_pos` and goes into the ring only when rows or another signal
+//! LOG-6. The newest watermark, `tip`, stands at `write_pos` and goes into the ring only when rows or another signal
 //!     are about to follow it. A reader loads `tip` before `write_pos` and `signal_tail`: once it has consumed
 //!     everything up to those two, either that tip stands right there, or the ring has held it (or a newer one).
-//! L7. `closed` is stored last and loaded first: whoever sees it then sees the last of everything else.
-//! L8. Whoever changes something that another waits for wakes that one afterwards.
+//! LOG-7. `closed` is stored last and loaded first: whoever sees it then sees the last of everything else.
+//! LOG-8. Whoever changes something that another waits for wakes that one afterwards.
 
 mod gauge;
 mod reader;
@@ -31,8 +31,8 @@ use std::sync::{Arc as StdArc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 
-pub use self::gauge::{Gauge, Work};
-pub use self::reader::{Next, Reader};
+pub use self::gauge::{LogGauge, Work};
+pub use self::reader::{LogNext, Reader};
 pub use self::writer::Writer;
 
 use self::signals::Posted;
@@ -53,7 +53,7 @@ struct Head {
 }
 
 /// A reader's cache line.
-struct Place {
+struct ReadCursor {
     read_pos: AtomicU64,
     /// How many signals of the ring the reader has passed, counted like `signal_tail`.
     signal_pos: AtomicU64,
@@ -63,7 +63,7 @@ struct Place {
 }
 
 /// A chunk of the directory and the positions `start..end` that it holds.
-struct Entry<C> {
+struct DirectoryEntry<C> {
     chunk: C,
     start: u64,
     end: u64,
@@ -72,13 +72,13 @@ struct Entry<C> {
 /// What the writer and its readers share besides the lines of atomics.
 ///
 /// `Head` stands outside, so that a gauge that outlives both sides keeps no chunk alive.
-struct Shared<C, S> {
-    directory: Slots<Entry<C>>,
+struct LogShared<C, S> {
+    directory: Slots<DirectoryEntry<C>>,
     signals: Slots<Posted<S>>,
     writer: OnceLock<StdArc<dyn Wake>>,
 }
 
-impl<C, S> Shared<C, S> {
+impl<C, S> LogShared<C, S> {
     fn wake_writer(&self) {
         if let Some(writer) = self.writer.get() {
             writer.wake();
@@ -87,4 +87,4 @@ impl<C, S> Shared<C, S> {
 }
 
 type HeadLine = Arc<CachePadded<Head>>;
-type PlaceLine = Arc<CachePadded<Place>>;
+type CursorLine = Arc<CachePadded<ReadCursor>>;

@@ -2,16 +2,16 @@
 
 use super::signals::Notice;
 use super::view::Seen;
-use super::{Entry, Gauge, HeadLine, NO_WATERMARK, PlaceLine, Shared};
+use super::{CursorLine, DirectoryEntry, HeadLine, LogGauge, LogShared, NO_WATERMARK};
 use crate::sync::{Arc, Ordering, ordering, planted};
 
 /// A side that consumes. Dropping it gives up everything that it has not consumed.
 pub struct Reader<C, S> {
     head: HeadLine,
-    shared: Arc<Shared<C, S>>,
-    place: PlaceLine,
+    shared: Arc<LogShared<C, S>>,
+    place: CursorLine,
     seen: Seen,
-    shown: Shown<S>,
+    shown: PeekedItem<S>,
     /// Our own `read_pos`, `signal_pos` and passed watermark.
     position: u64,
     signal: u64,
@@ -24,7 +24,7 @@ pub struct Reader<C, S> {
 
 /// What comes next for a reader. A signal at a position comes before the row there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next<'a, C, S> {
+pub enum LogNext<'a, C, S> {
     /// Rows that lie together in one chunk, with no signal between them.
     Rows {
         /// The chunk that holds them.
@@ -48,7 +48,7 @@ pub enum Next<'a, C, S> {
 
 /// What `peek` has shown and `advance` or `pass` may consume.
 #[derive(Clone, Copy)]
-enum Shown<S> {
+enum PeekedItem<S> {
     Nothing,
     Rows(u64),
     Tip(i64),
@@ -60,8 +60,8 @@ impl<C, S> Reader<C, S> {
     /// stands in entry `next`, with the watermark `tip`.
     pub(super) fn new(
         head: HeadLine,
-        shared: Arc<Shared<C, S>>,
-        place: PlaceLine,
+        shared: Arc<LogShared<C, S>>,
+        place: CursorLine,
         next: u64,
         tip: i64,
     ) -> Self {
@@ -74,7 +74,7 @@ impl<C, S> Reader<C, S> {
             place,
             // As if loaded now, so that the tip comes before the rows that follow.
             seen: Seen { closed: false, tip, write_pos: position, tail: signal },
-            shown: Shown::Nothing,
+            shown: PeekedItem::Nothing,
             position,
             signal,
             watermark: NO_WATERMARK,
@@ -104,8 +104,8 @@ impl<C, S> Reader<C, S> {
     }
 
     /// Tells anyone how much work waits for this reader.
-    pub fn gauge(&self) -> Gauge {
-        Gauge { head: Arc::clone(&self.head), place: Arc::clone(&self.place) }
+    pub fn gauge(&self) -> LogGauge {
+        LogGauge { head: Arc::clone(&self.head), place: Arc::clone(&self.place) }
     }
 
     /// Consumes rows that [`Self::peek`] has shown.
@@ -114,14 +114,14 @@ impl<C, S> Reader<C, S> {
     /// When it has not shown as many.
     #[inline]
     pub fn advance(&mut self, rows: u64) {
-        let shown = if let Shown::Rows(shown) = self.shown { shown } else { 0 };
+        let shown = if let PeekedItem::Rows(shown) = self.shown { shown } else { 0 };
         assert!(rows <= shown, "rows are consumed after they were shown");
         if rows == 0 {
             return;
         }
-        self.shown = Shown::Nothing;
+        self.shown = PeekedItem::Nothing;
         self.position += rows;
-        // Release: pairs with the Acquire in `Seat::read_pos`. `&mut self` says that nobody holds a chunk that was
+        // Release: pairs with the Acquire in `RegisteredReader::read_pos`. `&mut self` says that nobody holds a chunk that was
         // shown, so our last look at the entry comes before this.
         self.place.read_pos.store(self.position, ordering("log.read_pos.store", Ordering::Release));
         // Caught up: the writer may wait for that, too. Whoever stands at the true `write_pos` has seen it.
@@ -142,29 +142,31 @@ impl<C, S> Reader<C, S> {
 
     fn pass_watermark(&mut self, value: i64) {
         self.watermark = value;
-        // Relaxed: a number for `Gauge::work`, which covers nothing else.
+        // Relaxed: a number for `LogGauge::work`, which covers nothing else.
         self.place.watermark.store(value, Ordering::Relaxed);
     }
 }
 
 impl<C, S: Copy> Reader<C, S> {
     /// What comes next. The answer stays the same until it is consumed by [`Self::advance`] or [`Self::pass`],
-    /// except that rows may have become more, and [`Next::Nothing`] is looked at anew each time.
+    /// except that rows may have become more, and [`LogNext::Nothing`] is looked at anew each time.
     #[inline]
-    pub fn peek(&mut self) -> Next<'_, C, S> {
-        if let Shown::Nothing | Shown::Rows(_) = self.shown {
+    pub fn peek(&mut self) -> LogNext<'_, C, S> {
+        if let PeekedItem::Nothing | PeekedItem::Rows(_) = self.shown {
             self.shown = self.look();
         }
         match self.shown {
-            Shown::Rows(rows) => {
+            PeekedItem::Rows(rows) => {
                 let (position, offset) = (self.position, self.position - self.start);
-                Next::Rows { chunk: &self.entry(self.next - 1).chunk, offset, rows, position }
+                LogNext::Rows { chunk: &self.entry(self.next - 1).chunk, offset, rows, position }
             }
-            Shown::Tip(value) | Shown::Posted(Notice::Watermark(value)) => Next::Watermark(value),
-            Shown::Posted(Notice::Signal(signal)) => Next::Signal(signal),
-            // By L7 there is nothing that this view has missed.
-            Shown::Nothing if self.seen.closed => Next::Closed,
-            Shown::Nothing => Next::Nothing,
+            PeekedItem::Tip(value) | PeekedItem::Posted(Notice::Watermark(value)) => {
+                LogNext::Watermark(value)
+            }
+            PeekedItem::Posted(Notice::Signal(signal)) => LogNext::Signal(signal),
+            // By LOG-7 there is nothing that this view has missed.
+            PeekedItem::Nothing if self.seen.closed => LogNext::Closed,
+            PeekedItem::Nothing => LogNext::Nothing,
         }
     }
 
@@ -175,20 +177,20 @@ impl<C, S: Copy> Reader<C, S> {
     #[inline]
     pub fn pass(&mut self) {
         // Before the wake-up, which may panic: nothing is passed twice.
-        match std::mem::replace(&mut self.shown, Shown::Nothing) {
-            Shown::Tip(value) => self.pass_watermark(value),
-            Shown::Posted(notice) => {
+        match std::mem::replace(&mut self.shown, PeekedItem::Nothing) {
+            PeekedItem::Tip(value) => self.pass_watermark(value),
+            PeekedItem::Posted(notice) => {
                 if let Notice::Watermark(value) = notice {
                     self.pass_watermark(value);
                 }
                 self.leave_signal();
             }
-            Shown::Nothing | Shown::Rows(_) => panic!("a signal is passed after it was shown"),
+            PeekedItem::Nothing | PeekedItem::Rows(_) => panic!("a signal is passed after it was shown"),
         }
     }
 
     #[inline]
-    fn look(&mut self) -> Shown<S> {
+    fn look(&mut self) -> PeekedItem<S> {
         if let Some(shown) = self.due_signal() {
             return shown;
         }
@@ -202,7 +204,7 @@ impl<C, S: Copy> Reader<C, S> {
         }
         let known = self.next_signal().map_or(self.seen.write_pos, |(at, _)| at.min(self.seen.write_pos));
         if self.position == known {
-            return Shown::Nothing;
+            return PeekedItem::Nothing;
         }
         if self.position == self.end {
             self.next += 1;
@@ -211,24 +213,24 @@ impl<C, S: Copy> Reader<C, S> {
                 (entry.start, entry.end)
             };
         }
-        Shown::Rows(known.min(self.end) - self.position)
+        PeekedItem::Rows(known.min(self.end) - self.position)
     }
 
     /// The signal of this view that stands at our position, leaving behind watermarks that say nothing new: a tip
     /// that was passed at once may come again through the ring.
     #[inline]
-    fn due_signal(&mut self) -> Option<Shown<S>> {
+    fn due_signal(&mut self) -> Option<PeekedItem<S>> {
         while let Some((at, notice)) = self.next_signal() {
             if at != self.position {
                 return None;
             }
             match notice {
                 Notice::Watermark(value) if value <= self.watermark => self.leave_signal(),
-                notice => return Some(Shown::Posted(notice)),
+                notice => return Some(PeekedItem::Posted(notice)),
             }
         }
         let due = self.position == self.seen.write_pos && self.seen.tip > self.watermark;
-        due.then_some(Shown::Tip(self.seen.tip))
+        due.then_some(PeekedItem::Tip(self.seen.tip))
     }
 
     /// The first signal of this view that was not passed, and its position.
@@ -237,23 +239,23 @@ impl<C, S: Copy> Reader<C, S> {
         if self.signal == self.seen.tail {
             return None;
         }
-        // SAFETY: the Acquire of `signal_tail` made the slot visible, and nobody writes it before we pass it (L4).
+        // SAFETY: the Acquire of `signal_tail` made the slot visible, and nobody writes it before we pass it (LOG-4).
         let posted = unsafe { self.shared.signals.get(self.signal) };
         Some((posted.position, posted.notice))
     }
 
     /// The entry of that number, which must hold our position.
     #[inline]
-    fn entry(&self, number: u64) -> &Entry<C> {
+    fn entry(&self, number: u64) -> &DirectoryEntry<C> {
         // SAFETY: `write_pos` was seen beyond our position, so the entry is visible, and nobody takes it out before
-        // our `read_pos` leaves it (L3), which needs `&mut self`.
+        // our `read_pos` leaves it (LOG-3), which needs `&mut self`.
         unsafe { self.shared.directory.get(number) }
     }
 }
 
 impl<C, S> Drop for Reader<C, S> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `Seat::is_gone`. Our last look at any slot comes before this.
+        // Release: pairs with the Acquire in `RegisteredReader::is_gone`. Our last look at any slot comes before this.
         self.place.gone.store(true, ordering("log.gone.store", Ordering::Release));
         if !planted("log.leave.wake") {
             self.shared.wake_writer();

@@ -53,7 +53,7 @@ impl<C, S: Copy> Writer<C, S> {
         }
         self.outbox.tip = value;
         // Release: pairs with the Acquire in `Seen::load`. Whoever sees the watermark sees the rows and signals that
-        // stand in front of it (L6).
+        // stand in front of it (LOG-6).
         self.head.tip.store(value, ordering("log.tip.store", Ordering::Release));
         if !planted("log.watermark.wake") {
             self.wake_readers();
@@ -77,7 +77,7 @@ impl<C, S: Copy> Writer<C, S> {
         Ok(())
     }
 
-    /// Puts the tip into the ring unless it is there. Whether rows or another signal may follow it now (L6).
+    /// Puts the tip into the ring unless it is there. Whether rows or another signal may follow it now (LOG-6).
     ///
     /// Wakes nobody, since the readers were woken when the tip was set; see `has_signal_room` for the rest.
     pub(super) fn post_tip(&mut self) -> bool {
@@ -96,7 +96,7 @@ impl<C, S: Copy> Writer<C, S> {
             return false;
         }
         let (number, position) = (self.outbox.tail, self.position());
-        // SAFETY: there is room, so every present reader has passed the number that had this slot (L4), and its
+        // SAFETY: there is room, so every present reader has passed the number that had this slot (LOG-4), and its
         // Release and our Acquire of `signal_pos` put its last look at the slot before this write.
         unsafe { self.shared.signals.put(number, Posted { position, notice }) };
         self.outbox.tail = number + 1;

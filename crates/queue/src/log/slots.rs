@@ -1,4 +1,4 @@
-//! Slots for numbered values, written by one thread and read by many under rules L3 and L4.
+//! Slots for numbered values, written by one thread and read by many under rules LOG-3 and LOG-4.
 
 use crate::sync::UnsafeCell;
 
@@ -7,7 +7,7 @@ pub(super) struct Slots<T> {
     mask: u64,
 }
 
-// SAFETY: a slot is written by the writer alone, while nobody reads it (L3, L4): its value moves between threads,
+// SAFETY: a slot is written by the writer alone, while nobody reads it (LOG-3, LOG-4): its value moves between threads,
 // hence `T: Send`. In between many threads read it at once, hence `T: Sync`.
 unsafe impl<T: Send + Sync> Sync for Slots<T> {}
 

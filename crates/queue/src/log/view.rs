@@ -12,7 +12,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The order of the loads is what L5, L6 and L7 rest on; each Acquire keeps those below it in their place.
+    /// The order of the loads is what LOG-5, LOG-6 and LOG-7 rest on; each Acquire keeps those below it in their place.
     #[inline]
     pub(super) fn load(head: &Head) -> Self {
         let closed = head.is_closed();

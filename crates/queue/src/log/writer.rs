@@ -6,15 +6,15 @@ use crossbeam_utils::CachePadded;
 
 use super::signals::Outbox;
 use super::slots::Slots;
-use super::{Entry, Head, HeadLine, NO_WATERMARK, Place, PlaceLine, Reader, Shared};
+use super::{CursorLine, DirectoryEntry, Head, HeadLine, LogShared, NO_WATERMARK, ReadCursor, Reader};
 use crate::sync::{Arc, AtomicBool, AtomicI64, AtomicU64, Ordering, ordering, planted};
 use crate::wake::Wake;
 
 /// The side that publishes. Dropping it closes the log: readers still consume what is there.
 pub struct Writer<C, S> {
     pub(super) head: HeadLine,
-    pub(super) shared: Arc<Shared<C, S>>,
-    pub(super) seats: Vec<Seat>,
+    pub(super) shared: Arc<LogShared<C, S>>,
+    pub(super) seats: Vec<RegisteredReader>,
     pub(super) outbox: Outbox,
     /// Our own `write_pos`.
     position: u64,
@@ -29,12 +29,12 @@ pub struct Writer<C, S> {
 }
 
 /// A reader as its writer knows it.
-pub(super) struct Seat {
-    pub(super) place: PlaceLine,
+pub(super) struct RegisteredReader {
+    pub(super) place: CursorLine,
     wake: StdArc<dyn Wake>,
 }
 
-impl Seat {
+impl RegisteredReader {
     fn is_gone(&self) -> bool {
         // Acquire: pairs with the Release in the drop of `Reader`. Whoever sees it gone has outlived its last look
         // at any slot.
@@ -65,7 +65,7 @@ impl<C, S> Writer<C, S> {
         let (directory, signals) = (Slots::new(chunks), Slots::new(signals));
         Self {
             head: Arc::new(CachePadded::new(head)),
-            shared: Arc::new(Shared { directory, signals, writer: OnceLock::new() }),
+            shared: Arc::new(LogShared { directory, signals, writer: OnceLock::new() }),
             seats: Vec::new(),
             outbox,
             position: 0,
@@ -108,16 +108,16 @@ impl<C, S> Writer<C, S> {
         assert!(self.has_entry(), "the directory has a free entry");
         assert!(rows > 0, "a chunk has rows");
         let end = self.end.checked_add(rows).expect("positions fit 64 bits");
-        // SAFETY: the entry that had this slot was taken out (L3), and readers look at the new one only after
+        // SAFETY: the entry that had this slot was taken out (LOG-3), and readers look at the new one only after
         // `write_pos` has entered it.
-        unsafe { self.shared.directory.put(self.next, Entry { chunk, start: self.end, end }) };
+        unsafe { self.shared.directory.put(self.next, DirectoryEntry { chunk, start: self.end, end }) };
         self.next += 1;
         self.end = end;
     }
 
     /// The entry of that number, which must be in `first..next`.
-    fn entry(&self, number: u64) -> &Entry<C> {
-        // SAFETY: this writer stored the entry, and takes it out only through `&mut self` (L1).
+    fn entry(&self, number: u64) -> &DirectoryEntry<C> {
+        // SAFETY: this writer stored the entry, and takes it out only through `&mut self` (LOG-1).
         unsafe { self.shared.directory.get(number) }
     }
 
@@ -159,7 +159,7 @@ impl<C, S> Writer<C, S> {
                 return None;
             }
         }
-        // SAFETY: `write_pos` and every present reader have left the entry (L3); the Acquire loads put their last
+        // SAFETY: `write_pos` and every present reader have left the entry (LOG-3); the Acquire loads put their last
         // looks at the slot before this.
         let entry = unsafe { self.shared.directory.take(self.first) };
         self.first += 1;
@@ -169,7 +169,7 @@ impl<C, S> Writer<C, S> {
     /// The smallest position of the present readers; [`Self::position`] without readers.
     pub fn slowest(&self) -> u64 {
         let present = self.seats.iter().filter(|seat| !seat.is_gone());
-        present.map(Seat::read_pos).min().unwrap_or(self.position)
+        present.map(RegisteredReader::read_pos).min().unwrap_or(self.position)
     }
 
     /// How many readers are present.
@@ -190,13 +190,13 @@ impl<C, S> Writer<C, S> {
     /// `wake` is woken whenever something was published.
     pub fn join(&mut self, wake: StdArc<dyn Wake>) -> Reader<C, S> {
         self.dismiss_gone();
-        let place = Arc::new(CachePadded::new(Place {
+        let place = Arc::new(CachePadded::new(ReadCursor {
             read_pos: AtomicU64::new(self.position),
             signal_pos: AtomicU64::new(self.outbox.tail()),
             watermark: AtomicI64::new(NO_WATERMARK),
             gone: AtomicBool::new(false),
         }));
-        self.seats.push(Seat { place: Arc::clone(&place), wake });
+        self.seats.push(RegisteredReader { place: Arc::clone(&place), wake });
         let (head, shared) = (Arc::clone(&self.head), Arc::clone(&self.shared));
         Reader::new(head, shared, place, self.current, self.outbox.tip())
     }
@@ -236,7 +236,7 @@ impl<C, S: Copy> Writer<C, S> {
             self.current += 1;
         }
         // Release: pairs with the Acquire in `Seen::load`. Whoever sees the new position sees the rows below it,
-        // their entries (L3) and the signals in front of them (L5).
+        // their entries (LOG-3) and the signals in front of them (LOG-5).
         self.head.write_pos.store(self.position, ordering("log.write_pos.store", Ordering::Release));
         if !planted("log.publish.wake") {
             self.wake_readers();
@@ -246,7 +246,7 @@ impl<C, S: Copy> Writer<C, S> {
 
 impl<C, S> Drop for Writer<C, S> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `Seen::load` (L7).
+        // Release: pairs with the Acquire in `Seen::load` (LOG-7).
         self.head.closed.store(true, ordering("log.closed.store", Ordering::Release));
         if !planted("log.close.wake") {
             self.wake_readers();

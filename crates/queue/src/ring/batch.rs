@@ -4,7 +4,7 @@ use super::{Consumer, Producer};
 use crate::sync::planted;
 
 /// Values that are pushed together: the consumer sees none of them before the batch is dropped, and then all.
-pub struct Batch<'a, T> {
+pub struct PushBatch<'a, T> {
     producer: &'a mut Producer<T>,
     /// Where the next value goes, and where the room known of ends.
     next: usize,
@@ -13,13 +13,13 @@ pub struct Batch<'a, T> {
 
 impl<T> Producer<T> {
     /// Begins to push values together.
-    pub fn batch(&mut self) -> Batch<'_, T> {
+    pub fn batch(&mut self) -> PushBatch<'_, T> {
         let next = self.0.ends.tail();
-        Batch { next, end: next + self.room(), producer: self }
+        PushBatch { next, end: next + self.room(), producer: self }
     }
 }
 
-impl<T> Batch<'_, T> {
+impl<T> PushBatch<'_, T> {
     /// Number of the next value.
     pub fn position(&self) -> usize {
         self.next
@@ -31,7 +31,7 @@ impl<T> Batch<'_, T> {
             return Err(value);
         }
         self.producer.0.slot(self.next).with_mut(|slot| {
-            // SAFETY: by Q2 the slots in next..end are empty and belong to this producer.
+            // SAFETY: by RING-2 the slots in next..end are empty and belong to this producer.
             unsafe { (*slot).write(value) };
         });
         self.next += 1;
@@ -39,7 +39,7 @@ impl<T> Batch<'_, T> {
     }
 }
 
-impl<T> Drop for Batch<'_, T> {
+impl<T> Drop for PushBatch<'_, T> {
     fn drop(&mut self) {
         let shared = &self.producer.0;
         if self.next == shared.ends.tail() {
@@ -54,19 +54,19 @@ impl<T> Drop for Batch<'_, T> {
 
 /// Values that are popped together: the producer gets their room back when this is dropped. What was not asked for
 /// stays in the queue.
-pub struct Taken<'a, T> {
+pub struct PopBatch<'a, T> {
     consumer: &'a mut Consumer<T>,
     end: usize,
 }
 
 impl<T> Consumer<T> {
     /// Pops up to `most` of the values that wait.
-    pub fn take(&mut self, most: usize) -> Taken<'_, T> {
-        Taken { end: self.next + self.len().min(most), consumer: self }
+    pub fn take(&mut self, most: usize) -> PopBatch<'_, T> {
+        PopBatch { end: self.next + self.len().min(most), consumer: self }
     }
 }
 
-impl<T> Iterator for Taken<'_, T> {
+impl<T> Iterator for PopBatch<'_, T> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
@@ -75,7 +75,7 @@ impl<T> Iterator for Taken<'_, T> {
             return None;
         }
         let value = shared.slot(*next).with(|slot| {
-            // SAFETY: by Q2 the slot holds a value that belongs to this consumer.
+            // SAFETY: by RING-2 the slot holds a value that belongs to this consumer.
             let slot = unsafe { &*slot };
             // SAFETY: the value is read once: `next` passes it here, and `head` only ever follows `next`.
             unsafe { slot.assume_init_read() }
@@ -90,7 +90,7 @@ impl<T> Iterator for Taken<'_, T> {
     }
 }
 
-impl<T> Drop for Taken<'_, T> {
+impl<T> Drop for PopBatch<'_, T> {
     fn drop(&mut self) {
         let Consumer { shared, next } = &*self.consumer;
         if *next == shared.ends.head() {

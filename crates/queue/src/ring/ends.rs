@@ -4,7 +4,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, ordering};
 
-/// The positions and flags of rules Q1 to Q3.
+/// The positions and flags of rules RING-1 to RING-3.
 pub(super) struct Ends {
     head: CachePadded<AtomicUsize>,
     tail: CachePadded<AtomicUsize>,

@@ -4,26 +4,26 @@
 //! keeps alive as long as it waits. Frames, signals and kept values stand in a queue each, and so each of them is
 //! counted apart; a signal carries the number of the frame that it stands in front of.
 //!
-//! F1. Words of frames in `head..tail` belong to the reader, the others to the writer: Q2, with atomics for slots. The
+//! FRAMES-1. Words of frames in `head..tail` belong to the reader, the others to the writer: RING-2, with atomics for slots. The
 //!     positions order all accesses to them, so these are Relaxed.
-//! F2. A signal in front of frame `n` is in its queue before `tail` passes `n`. A reader loads `tail` before it looks
+//! FRAMES-2. A signal in front of frame `n` is in its queue before `tail` passes `n`. A reader loads `tail` before it looks
 //!     at the signals, so it knows every signal in front of the frames that it knows.
-//! F3. What a frame keeps is in its queue before `tail` passes the frame, and leaves it before `head` does. So where
+//! FRAMES-3. What a frame keeps is in its queue before `tail` passes the frame, and leaves it before `head` does. So where
 //!     there is room for a frame there is room for what it keeps.
-//! F4. That the writer is gone is stored last and loaded first: whoever sees it then sees the last of everything else.
+//! FRAMES-4. That the writer is gone is stored last and loaded first: whoever sees it then sees the last of everything else.
 //!
 //! Nobody sleeps here: whoever publishes something wakes the other side afterwards, by means of its own.
 
 use std::ops::Range;
 
 use super::ends::Ends;
-use super::{Batch, Consumer, Producer, ring, slot_bytes};
+use super::{Consumer, Producer, PushBatch, ring, slot_bytes};
 use crate::log::Work;
 use crate::sync::{Arc, AtomicU64, Ordering, planted};
 
 /// How large the queues are.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct FrameShape {
     /// Frames that may wait; rounded up to a power of two.
     pub frames: usize,
     /// Words of a frame.
@@ -34,7 +34,7 @@ pub struct Shape {
     pub kept: usize,
 }
 
-impl Shape {
+impl FrameShape {
     /// Bytes that the queues take, for signals `S` and kept values `K`.
     pub fn bytes<S, K>(&self) -> usize {
         self.frames.next_power_of_two() * self.words * size_of::<u64>()
@@ -42,20 +42,20 @@ impl Shape {
             + slot_bytes::<K>(self.kept_in_all())
     }
 
-    /// F3: as many as all frames keep. At least one, since a queue has room for a value.
+    /// FRAMES-3: as many as all frames keep. At least one, since a queue has room for a value.
     fn kept_in_all(&self) -> usize {
         (self.frames.next_power_of_two() * self.kept).max(1)
     }
 }
 
 /// The words of all frames.
-struct Words {
+struct FrameWords {
     words: Box<[AtomicU64]>,
     per_frame: usize,
     frames: usize,
 }
 
-impl Words {
+impl FrameWords {
     /// Words of up to `most` frames from number `first` on, as far as they lie together.
     fn together(&self, first: usize, most: usize) -> (usize, &[AtomicU64]) {
         let slot = first & (self.frames - 1);
@@ -68,10 +68,10 @@ impl Words {
 ///
 /// # Panics
 /// When there is no room for a frame or a signal.
-pub fn frames<S, K>(shape: Shape) -> (Writer<S, K>, Reader<S, K>) {
+pub fn frames<S, K>(shape: FrameShape) -> (FrameWriter<S, K>, FrameReader<S, K>) {
     assert!(shape.frames > 0 && shape.words > 0, "a queue needs room for a frame");
     let frames = shape.frames.next_power_of_two();
-    let words = Arc::new(Words {
+    let words = Arc::new(FrameWords {
         words: (0..frames * shape.words).map(|_| AtomicU64::new(0)).collect(),
         per_frame: shape.words,
         frames,
@@ -79,15 +79,19 @@ pub fn frames<S, K>(shape: Shape) -> (Writer<S, K>, Reader<S, K>) {
     let ends = Arc::new(Ends::new());
     let (to_signals, signals) = ring(shape.signals);
     let (to_kept, kept) = ring(shape.kept_in_all());
-    let writer =
-        Writer { ends: Arc::clone(&ends), words: Arc::clone(&words), signals: to_signals, kept: to_kept };
-    (writer, Reader { ends, words, signals, kept, head: 0, tail: 0, shown: Shown::Nothing })
+    let writer = FrameWriter {
+        ends: Arc::clone(&ends),
+        words: Arc::clone(&words),
+        signals: to_signals,
+        kept: to_kept,
+    };
+    (writer, FrameReader { ends, words, signals, kept, head: 0, tail: 0, shown: PeekedFrames::Nothing })
 }
 
 /// The side that writes.
-pub struct Writer<S, K> {
+pub struct FrameWriter<S, K> {
     ends: Arc<Ends>,
-    words: Arc<Words>,
+    words: Arc<FrameWords>,
     signals: Producer<(usize, S)>,
     kept: Producer<K>,
 }
@@ -112,7 +116,7 @@ impl Blank<'_> {
     pub fn put(&self, word: usize, values: impl Iterator<Item = u64>) {
         assert!(word < self.per_frame, "a frame has the words of its shape");
         for (frame, value) in self.words.chunks_exact(self.per_frame).zip(values) {
-            frame[word].store(value, Ordering::Relaxed); // F1
+            frame[word].store(value, Ordering::Relaxed); // FRAMES-1
         }
     }
 
@@ -122,7 +126,7 @@ impl Blank<'_> {
         assert!(word < self.per_frame, "a frame has the words of its shape");
         for (frame, value) in self.words.chunks_exact(self.per_frame).zip(values) {
             let word = &frame[word];
-            word.store(word.load(Ordering::Relaxed) | value, Ordering::Relaxed); // F1
+            word.store(word.load(Ordering::Relaxed) | value, Ordering::Relaxed); // FRAMES-1
         }
     }
 
@@ -130,11 +134,11 @@ impl Blank<'_> {
     #[inline]
     pub fn set(&self, frame: usize, word: usize, value: u64) {
         assert!(word < self.per_frame, "a frame has the words of its shape");
-        self.words[frame * self.per_frame + word].store(value, Ordering::Relaxed); // F1
+        self.words[frame * self.per_frame + word].store(value, Ordering::Relaxed); // FRAMES-1
     }
 }
 
-impl<S, K> Writer<S, K> {
+impl<S, K> FrameWriter<S, K> {
     /// Frames that can be appended now; more, once the reader goes on.
     pub fn room(&self) -> usize {
         self.ends.room(self.words.frames)
@@ -153,7 +157,7 @@ impl<S, K> Writer<S, K> {
     pub fn append(
         &mut self,
         frames: usize,
-        mut fill: impl FnMut(Range<usize>, Blank<'_>, &mut Batch<'_, K>),
+        mut fill: impl FnMut(Range<usize>, Blank<'_>, &mut PushBatch<'_, K>),
     ) {
         assert!(frames <= self.room(), "frames are appended where there is room");
         let tail = self.ends.tail();
@@ -167,7 +171,7 @@ impl<S, K> Writer<S, K> {
             fill(done..done + some, Blank { words, per_frame: self.words.per_frame }, &mut kept);
             done += some;
         }
-        drop(kept); // F3
+        drop(kept); // FRAMES-3
         self.ends.publish(tail + frames);
     }
 
@@ -182,15 +186,15 @@ impl<S, K> Writer<S, K> {
     }
 }
 
-impl<S, K> Drop for Writer<S, K> {
+impl<S, K> Drop for FrameWriter<S, K> {
     fn drop(&mut self) {
-        self.ends.leave_as_producer(); // F4: everything else was published before
+        self.ends.leave_as_producer(); // FRAMES-4: everything else was published before
     }
 }
 
 /// What comes next for a reader. A signal in front of a frame comes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next<S> {
+pub enum FrameNext<S> {
     /// So many frames that lie together, with no signal between them.
     Frames(usize),
     /// A signal.
@@ -203,22 +207,22 @@ pub enum Next<S> {
 
 /// What `peek` has shown and `advance` or `pass` may consume.
 #[derive(Clone, Copy)]
-enum Shown<S> {
+enum PeekedFrames<S> {
     Nothing,
     Frames(usize),
     Signal(S),
 }
 
 /// The side that reads.
-pub struct Reader<S, K> {
+pub struct FrameReader<S, K> {
     ends: Arc<Ends>,
-    words: Arc<Words>,
+    words: Arc<FrameWords>,
     signals: Consumer<(usize, S)>,
     kept: Consumer<K>,
     /// Our own position, and the writer's as it was when we last looked.
     head: usize,
     tail: usize,
-    shown: Shown<S>,
+    shown: PeekedFrames<S>,
 }
 
 /// Frames that wait, which lie together.
@@ -233,25 +237,25 @@ impl<'a> Frames<'a> {
     #[inline]
     pub fn word(&self, word: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         assert!(word < self.per_frame, "a frame has the words of its shape");
-        // F1.
+        // FRAMES-1.
         self.words.chunks_exact(self.per_frame).map(move |frame| frame[word].load(Ordering::Relaxed))
     }
 }
 
-impl<S: Copy + Sync, K: Sync> Reader<S, K> {
+impl<S: Copy + Sync, K: Sync> FrameReader<S, K> {
     /// What comes next, at most `most` frames at a time. The answer stays the same until it is consumed by
-    /// [`Self::advance`] or [`Self::pass`], except that [`Next::Nothing`] is looked at anew each time.
+    /// [`Self::advance`] or [`Self::pass`], except that [`FrameNext::Nothing`] is looked at anew each time.
     #[inline]
-    pub fn peek(&mut self, most: usize) -> Next<S> {
+    pub fn peek(&mut self, most: usize) -> FrameNext<S> {
         let mut gone = false;
-        if let Shown::Nothing = self.shown {
+        if let PeekedFrames::Nothing = self.shown {
             gone = self.look(most);
         }
         match self.shown {
-            Shown::Frames(frames) => Next::Frames(frames),
-            Shown::Signal(signal) => Next::Signal(signal),
-            Shown::Nothing if gone => Next::Closed,
-            Shown::Nothing => Next::Nothing,
+            PeekedFrames::Frames(frames) => FrameNext::Frames(frames),
+            PeekedFrames::Signal(signal) => FrameNext::Signal(signal),
+            PeekedFrames::Nothing if gone => FrameNext::Closed,
+            PeekedFrames::Nothing => FrameNext::Nothing,
         }
     }
 
@@ -266,11 +270,11 @@ impl<S: Copy + Sync, K: Sync> Reader<S, K> {
         let signal = early.unwrap_or_else(|| self.next_signal());
         let until = signal.map_or(self.tail, |(at, _)| at.min(self.tail));
         self.shown = if until > self.head {
-            Shown::Frames(self.words.together(self.head, most.min(until - self.head)).0)
+            PeekedFrames::Frames(self.words.together(self.head, most.min(until - self.head)).0)
         } else {
             match signal {
-                Some((at, signal)) if at == self.head => Shown::Signal(signal),
-                _ => Shown::Nothing,
+                Some((at, signal)) if at == self.head => PeekedFrames::Signal(signal),
+                _ => PeekedFrames::Nothing,
             }
         };
         if planted("ring.frames.gone.late") { self.ends.is_producer_gone() } else { gone }
@@ -303,7 +307,7 @@ impl<S: Copy + Sync, K: Sync> Reader<S, K> {
     }
 
     fn shown_frames(&self) -> usize {
-        if let Shown::Frames(frames) = self.shown { frames } else { 0 }
+        if let PeekedFrames::Frames(frames) = self.shown { frames } else { 0 }
     }
 
     /// Consumes frames that [`Self::peek`] has shown, and lets go of the kept values in front of number `kept`.
@@ -315,10 +319,10 @@ impl<S: Copy + Sync, K: Sync> Reader<S, K> {
         if frames == 0 {
             return;
         }
-        self.shown = Shown::Nothing;
+        self.shown = PeekedFrames::Nothing;
         let gone = kept - self.kept.position();
         if gone > 0 {
-            self.kept.take(gone).for_each(drop); // F3
+            self.kept.take(gone).for_each(drop); // FRAMES-3
         }
         self.head += frames;
         self.ends.release(self.head);
@@ -329,26 +333,26 @@ impl<S: Copy + Sync, K: Sync> Reader<S, K> {
     /// # Panics
     /// When it has not shown one.
     pub fn pass(&mut self) {
-        let Shown::Signal(_) = self.shown else { panic!("a signal is passed after it was shown") };
-        self.shown = Shown::Nothing;
+        let PeekedFrames::Signal(_) = self.shown else { panic!("a signal is passed after it was shown") };
+        self.shown = PeekedFrames::Nothing;
         let passed = self.signals.take(1).next();
         debug_assert!(passed.is_some(), "a signal stays until it is passed");
     }
 }
 
-impl<S, K> Reader<S, K> {
+impl<S, K> FrameReader<S, K> {
     /// Frames that wait.
     pub fn pending(&self) -> usize {
         self.ends.known_tail() - self.head
     }
 
     /// Tells anyone how much work waits for this reader.
-    pub fn gauge(&self) -> Gauge {
-        Gauge { frames: Arc::clone(&self.ends), signals: self.signals.ends() }
+    pub fn gauge(&self) -> FrameGauge {
+        FrameGauge { frames: Arc::clone(&self.ends), signals: self.signals.ends() }
     }
 }
 
-impl<S, K> Drop for Reader<S, K> {
+impl<S, K> Drop for FrameReader<S, K> {
     fn drop(&mut self) {
         self.ends.leave_as_consumer();
     }
@@ -356,12 +360,12 @@ impl<S, K> Drop for Reader<S, K> {
 
 /// Tells how much work waits for one reader. It keeps neither frames nor what they keep alive.
 #[derive(Clone)]
-pub struct Gauge {
+pub struct FrameGauge {
     frames: Arc<Ends>,
     signals: Arc<Ends>,
 }
 
-impl Gauge {
+impl FrameGauge {
     /// What waits now. While others work it may read high for an instant, never low: what was consumed is read before
     /// what was published, each for rows and signals apart.
     #[inline]

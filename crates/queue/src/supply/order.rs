@@ -8,11 +8,11 @@
 //! | REFUSED | no thing will come          | the customer, who learns it: IDLE  |
 //! | CLOSED  | the customer is gone        | nobody; entered from any other one |
 //!
-//! O1. A slot has a ticket exactly while it is ASKED, or CLOSED out of ASKED; a ticket answers once. A ticket that is
+//! ORDER-1. A slot has a ticket exactly while it is ASKED, or CLOSED out of ASKED; a ticket answers once. A ticket that is
 //!     dropped without an answer refuses, so that no way of ending leaves a customer waiting.
-//! O2. The cell belongs to the ticket's holder while there is a ticket, and to the customer otherwise. It goes to
+//! ORDER-2. The cell belongs to the ticket's holder while there is a ticket, and to the customer otherwise. It goes to
 //!     the holder with the ticket, and to the customer by the exchange into FILLED.
-//! O3. When the customer leaves, exactly one side has the thing: the exchange into CLOSED saw FILLED, and it is
+//! ORDER-3. When the customer leaves, exactly one side has the thing: the exchange into CLOSED saw FILLED, and it is
 //!     the customer's to give back; or the exchange into FILLED fails, and it is the maker's.
 
 use std::fmt;
@@ -28,23 +28,23 @@ const FILLED: u32 = 2;
 const REFUSED: u32 = 3;
 const CLOSED: u32 = 4;
 
-struct Slot<T> {
+struct OrderSlot<T> {
     state: AtomicU32,
     thing: UnsafeCell<Option<T>>,
     wake: StdArc<dyn Wake>,
 }
 
-// SAFETY: by O2 the cell has one owner at a time, and changes hands with Release and Acquire; nobody shares a
+// SAFETY: by ORDER-2 the cell has one owner at a time, and changes hands with Release and Acquire; nobody shares a
 // reference to the thing, so `T: Send` is enough.
-unsafe impl<T: Send> Sync for Slot<T> {}
+unsafe impl<T: Send> Sync for OrderSlot<T> {}
 // SAFETY: as above; the waker is Send and Sync.
-unsafe impl<T: Send> Send for Slot<T> {}
+unsafe impl<T: Send> Send for OrderSlot<T> {}
 
-impl<T> Slot<T> {
-    /// Takes what lies in the cell, for the side that owns it by O2.
+impl<T> OrderSlot<T> {
+    /// Takes what lies in the cell, for the side that owns it by ORDER-2.
     fn take_thing(&self) -> Option<T> {
         self.thing.with_mut(|thing| {
-            // SAFETY: the caller owns the cell by O2.
+            // SAFETY: the caller owns the cell by ORDER-2.
             unsafe { &mut *thing }.take()
         })
     }
@@ -63,14 +63,14 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// The customer's side: one thing at a time, asked for ahead of need.
-pub struct Order<Q: Copy, T> {
-    slot: Arc<Slot<T>>,
+pub struct SupplyOrder<Q: Copy, T> {
+    slot: Arc<OrderSlot<T>>,
     supply: Supply<Q, T>,
 }
 
-impl<Q: Copy, T> Order<Q, T> {
+impl<Q: Copy, T> SupplyOrder<Q, T> {
     pub(super) fn new(supply: Supply<Q, T>, wake: StdArc<dyn Wake>) -> Self {
-        let slot = Slot { state: AtomicU32::new(IDLE), thing: UnsafeCell::new(None), wake };
+        let slot = OrderSlot { state: AtomicU32::new(IDLE), thing: UnsafeCell::new(None), wake };
         Self { slot: Arc::new(slot), supply }
     }
 
@@ -103,20 +103,20 @@ impl<Q: Copy, T> Order<Q, T> {
     }
 }
 
-impl<Q: Copy, T> Drop for Order<Q, T> {
+impl<Q: Copy, T> Drop for SupplyOrder<Q, T> {
     fn drop(&mut self) {
         // Acquire: pairs with the Release in `fill`, as in `take`.
         let left = self.slot.state.swap(CLOSED, ordering("supply.leave", Ordering::Acquire));
         if left == FILLED && !planted("supply.leave.return") {
-            // O3: the thing is ours.
+            // ORDER-3: the thing is ours.
             self.slot.take_thing().into_iter().for_each(|thing| self.supply.give_back(thing));
         }
     }
 }
 
-impl<Q: Copy, T> fmt::Debug for Order<Q, T> {
+impl<Q: Copy, T> fmt::Debug for SupplyOrder<Q, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Order").field("waiting", &self.is_waiting()).finish_non_exhaustive()
+        f.debug_struct("SupplyOrder").field("waiting", &self.is_waiting()).finish_non_exhaustive()
     }
 }
 
@@ -124,7 +124,7 @@ impl<Q: Copy, T> fmt::Debug for Order<Q, T> {
 pub(super) struct Ticket<Q: Copy, T> {
     pub(super) question: Q,
     /// None once it is answered.
-    slot: Option<Arc<Slot<T>>>,
+    slot: Option<Arc<OrderSlot<T>>>,
 }
 
 impl<Q: Copy, T> Ticket<Q, T> {
@@ -135,11 +135,11 @@ impl<Q: Copy, T> Ticket<Q, T> {
 
     /// Answers with a thing. Gives it back when the customer is gone.
     pub(super) fn fill(mut self, thing: T) -> Result<(), T> {
-        // O1: by the end of this call the customer may have asked again, and this ticket must not refuse that.
+        // ORDER-1: by the end of this call the customer may have asked again, and this ticket must not refuse that.
         let answering = if planted("supply.fill.once") { self.slot.clone() } else { self.slot.take() };
         let Some(slot) = answering else { return Err(thing) };
         slot.thing.with_mut(|cell| {
-            // SAFETY: O2: this ticket owns the cell.
+            // SAFETY: ORDER-2: this ticket owns the cell.
             unsafe { *cell = Some(thing) };
         });
         // Release: pairs with the Acquire in `take` and in the customer's drop.
@@ -150,7 +150,7 @@ impl<Q: Copy, T> Ticket<Q, T> {
             }
             return Ok(());
         }
-        // O3: the customer left before, and the thing is ours.
+        // ORDER-3: the customer left before, and the thing is ours.
         slot.take_thing().map_or(Ok(()), Err)
     }
 }

@@ -5,29 +5,29 @@ use std::sync::Arc;
 use std::thread;
 
 use penstock_queue::log::Work;
-use penstock_queue::ring::frames::{Next, Reader, Shape, Writer, frames};
+use penstock_queue::ring::frames::{FrameNext, FrameReader, FrameShape, FrameWriter, frames};
 
 const MOST: usize = 3;
 
 /// Frames of two words: a number, and how many values were kept when it was written.
-fn open(frame_count: usize) -> (Writer<char, Arc<u64>>, Reader<char, Arc<u64>>) {
-    frames(Shape { frames: frame_count, words: 2, signals: 2, kept: 1 })
+fn open(frame_count: usize) -> (FrameWriter<char, Arc<u64>>, FrameReader<char, Arc<u64>>) {
+    frames(FrameShape { frames: frame_count, words: 2, signals: 2, kept: 1 })
 }
 
 /// Appends frames that say their numbers, and keep the same number each.
-fn append(writer: &mut Writer<char, Arc<u64>>, first: u64, count: usize) {
+fn append(writer: &mut FrameWriter<char, Arc<u64>>, first: u64, count: usize) {
     writer.append(count, |some, blank, kept| {
         blank.put(0, some.clone().map(|number| first + number as u64));
         for (frame, number) in some.enumerate() {
             kept.push(Arc::new(first + number as u64))
-                .expect("F3: room for a frame is room for what it keeps");
+                .expect("FRAMES-3: room for a frame is room for what it keeps");
             blank.set(frame, 1, kept.position() as u64);
         }
     });
 }
 
 /// Consumes so many of the frames shown; their numbers.
-fn consume(reader: &mut Reader<char, Arc<u64>>, count: usize) -> Vec<u64> {
+fn consume(reader: &mut FrameReader<char, Arc<u64>>, count: usize) -> Vec<u64> {
     let shown = reader.frames(count);
     let numbers: Vec<u64> = shown.word(0).collect();
     let kept: Vec<u64> = shown.word(1).collect();
@@ -43,19 +43,19 @@ fn consume(reader: &mut Reader<char, Arc<u64>>, count: usize) -> Vec<u64> {
 #[test]
 fn frames_are_taken_as_they_lie() {
     let (mut writer, mut reader) = open(4);
-    assert_eq!(reader.peek(MOST), Next::Nothing);
+    assert_eq!(reader.peek(MOST), FrameNext::Nothing);
     append(&mut writer, 0, 4);
     assert_eq!(writer.room(), 0);
-    assert_eq!(reader.peek(MOST), Next::Frames(3));
-    assert_eq!(reader.peek(1), Next::Frames(3), "the same until it is consumed");
+    assert_eq!(reader.peek(MOST), FrameNext::Frames(3));
+    assert_eq!(reader.peek(1), FrameNext::Frames(3), "the same until it is consumed");
     assert_eq!(consume(&mut reader, 2), [0, 1]);
     assert_eq!(writer.room(), 2);
     append(&mut writer, 4, 2);
-    assert_eq!(reader.peek(MOST), Next::Frames(2), "up to where the memory ends");
+    assert_eq!(reader.peek(MOST), FrameNext::Frames(2), "up to where the memory ends");
     assert_eq!(consume(&mut reader, 2), [2, 3]);
-    assert_eq!(reader.peek(MOST), Next::Frames(2));
+    assert_eq!(reader.peek(MOST), FrameNext::Frames(2));
     assert_eq!(consume(&mut reader, 2), [4, 5]);
-    assert_eq!(reader.peek(MOST), Next::Nothing);
+    assert_eq!(reader.peek(MOST), FrameNext::Nothing);
 }
 
 #[test]
@@ -67,27 +67,27 @@ fn signals_stand_where_they_were_put() {
     assert_eq!((writer.signal_room(), writer.signal('c')), (0, Err('c')));
     append(&mut writer, 2, 1);
     assert_eq!(reader.gauge().work(), Work { rows: 3, signals: 2 });
-    assert_eq!(reader.peek(MOST), Next::Signal('a'));
+    assert_eq!(reader.peek(MOST), FrameNext::Signal('a'));
     assert_eq!(reader.gauge().work(), Work { rows: 3, signals: 2 });
     reader.pass();
     assert_eq!(reader.gauge().work(), Work { rows: 3, signals: 1 });
-    assert_eq!(reader.peek(MOST), Next::Frames(2));
+    assert_eq!(reader.peek(MOST), FrameNext::Frames(2));
     assert_eq!(consume(&mut reader, 2), [0, 1]);
     writer.signal('c').unwrap();
-    assert_eq!(reader.peek(MOST), Next::Signal('b'));
+    assert_eq!(reader.peek(MOST), FrameNext::Signal('b'));
     reader.pass();
-    assert_eq!(reader.peek(MOST), Next::Frames(1));
+    assert_eq!(reader.peek(MOST), FrameNext::Frames(1));
     assert_eq!(consume(&mut reader, 1), [2]);
     drop(writer);
-    assert_eq!(reader.peek(MOST), Next::Signal('c'));
+    assert_eq!(reader.peek(MOST), FrameNext::Signal('c'));
     reader.pass();
-    assert_eq!((reader.peek(MOST), reader.pending()), (Next::Closed, 0));
+    assert_eq!((reader.peek(MOST), reader.pending()), (FrameNext::Closed, 0));
 }
 
 #[test]
 fn what_nobody_consumed_is_let_go_of() {
     let value = Arc::new(7);
-    let (mut writer, reader) = frames::<char, _>(Shape { frames: 2, words: 1, signals: 1, kept: 2 });
+    let (mut writer, reader) = frames::<char, _>(FrameShape { frames: 2, words: 1, signals: 1, kept: 2 });
     writer.append(1, |_, _, kept| kept.push(Arc::clone(&value)).unwrap());
     let gauge = reader.gauge();
     drop(reader);
@@ -140,17 +140,17 @@ fn frames_and_signals_arrive_once_and_in_order() {
         let work = gauge.work();
         assert!(work.rows <= 16 && work.signals <= 2, "{work:?}");
         match reader.peek(MOST) {
-            Next::Frames(count) => {
+            FrameNext::Frames(count) => {
                 let numbers = consume(&mut reader, count.min(1 + seen as usize % 3));
                 assert_eq!(numbers, (seen..seen + numbers.len() as u64).collect::<Vec<_>>());
                 seen += numbers.len() as u64;
             }
-            Next::Signal(_) => {
+            FrameNext::Signal(_) => {
                 assert!(seen.is_multiple_of(5), "a signal behind frame {seen}");
                 reader.pass();
             }
-            Next::Nothing => thread::yield_now(),
-            Next::Closed => break,
+            FrameNext::Nothing => thread::yield_now(),
+            FrameNext::Closed => break,
         }
     }
     assert_eq!(seen, FRAMES);

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use penstock_queue::gate::Gate;
-use penstock_queue::log::{Gauge, Next, Reader, Work, Writer};
-use penstock_queue::wake::{Nobody, Wake};
+use penstock_queue::log::{LogGauge, LogNext, Reader, Work, Writer};
+use penstock_queue::wake::{NoWake, Wake};
 
 const LONG: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(1);
@@ -16,7 +16,7 @@ const SHORT: Duration = Duration::from_millis(1);
 type Log = Writer<Arc<u32>, u8>;
 
 fn nobody() -> Arc<dyn Wake> {
-    Arc::new(Nobody)
+    Arc::new(NoWake)
 }
 
 /// A log with chunks of these sizes, named 0, 1, 2 and so on.
@@ -31,7 +31,7 @@ fn log(capacity: usize, sizes: &[u64]) -> Log {
 /// What comes next, as (chunk, offset, rows, position) when it is rows.
 fn rows(reader: &mut Reader<Arc<u32>, u8>) -> (u32, u64, u64, u64) {
     match reader.peek() {
-        Next::Rows { chunk, offset, rows, position } => (**chunk, offset, rows, position),
+        LogNext::Rows { chunk, offset, rows, position } => (**chunk, offset, rows, position),
         other => panic!("{other:?}"),
     }
 }
@@ -44,7 +44,7 @@ fn woken(gate: &Gate) -> bool {
 fn rows_come_in_runs_that_lie_in_one_chunk() {
     let mut writer = log(4, &[3, 2]);
     let mut reader = writer.join(nobody());
-    assert_eq!(reader.peek(), Next::Nothing);
+    assert_eq!(reader.peek(), LogNext::Nothing);
     writer.publish(2);
     assert_eq!(rows(&mut reader), (0, 0, 2, 0));
     writer.publish(2);
@@ -55,7 +55,7 @@ fn rows_come_in_runs_that_lie_in_one_chunk() {
     reader.advance(2);
     assert_eq!(rows(&mut reader), (1, 0, 1, 3), "up to what was published");
     reader.advance(1);
-    assert_eq!(reader.peek(), Next::Nothing);
+    assert_eq!(reader.peek(), LogNext::Nothing);
     writer.publish(1);
     assert_eq!(rows(&mut reader), (1, 1, 1, 4));
 }
@@ -148,16 +148,16 @@ fn a_reader_joins_at_the_end_with_the_current_watermark() {
     assert_eq!(reader.gauge().work(), Work { rows: 0, signals: 1 });
     writer.publish(2);
     writer.watermark(30);
-    assert_eq!(reader.peek(), Next::Watermark(20));
+    assert_eq!(reader.peek(), LogNext::Watermark(20));
     reader.pass();
     assert_eq!(reader.watermark(), 20);
     assert_eq!(rows(&mut reader), (0, 3, 1, 3));
     reader.advance(1);
     assert_eq!(rows(&mut reader), (1, 0, 1, 4));
     reader.advance(1);
-    assert_eq!(reader.peek(), Next::Watermark(30));
+    assert_eq!(reader.peek(), LogNext::Watermark(30));
     reader.pass();
-    assert_eq!(reader.peek(), Next::Nothing);
+    assert_eq!(reader.peek(), LogNext::Nothing);
     assert_eq!(reader.gauge().work(), Work::default());
 }
 
@@ -173,16 +173,16 @@ fn signals_stand_before_the_row_at_their_position() {
     assert_eq!(rows(&mut reader), (0, 0, 1, 0));
     assert_eq!(reader.gauge().work(), Work { rows: 3, signals: 4 }, "the newest watermark counts twice");
     reader.advance(1);
-    assert_eq!(reader.peek(), Next::Signal(1));
-    assert_eq!(reader.peek(), Next::Signal(1));
+    assert_eq!(reader.peek(), LogNext::Signal(1));
+    assert_eq!(reader.peek(), LogNext::Signal(1));
     reader.pass();
-    assert_eq!(reader.peek(), Next::Watermark(5));
+    assert_eq!(reader.peek(), LogNext::Watermark(5));
     reader.pass();
     assert_eq!(rows(&mut reader), (0, 1, 2, 1));
     reader.advance(2);
-    assert_eq!(reader.peek(), Next::Signal(2), "though no row follows it");
+    assert_eq!(reader.peek(), LogNext::Signal(2), "though no row follows it");
     reader.pass();
-    assert_eq!(reader.peek(), Next::Nothing);
+    assert_eq!(reader.peek(), LogNext::Nothing);
     assert_eq!(reader.gauge().work(), Work::default());
 }
 
@@ -195,13 +195,13 @@ fn watermarks_at_one_position_take_no_room() {
     }
     writer.watermark(7);
     assert_eq!(writer.watermark_value(), 99);
-    assert_eq!(reader.peek(), Next::Watermark(99));
+    assert_eq!(reader.peek(), LogNext::Watermark(99));
     writer.watermark(100);
-    assert_eq!(reader.peek(), Next::Watermark(99), "the answer stays until it is consumed");
+    assert_eq!(reader.peek(), LogNext::Watermark(99), "the answer stays until it is consumed");
     reader.pass();
-    assert_eq!((reader.peek(), writer.can_publish()), (Next::Watermark(100), true));
+    assert_eq!((reader.peek(), writer.can_publish()), (LogNext::Watermark(100), true));
     reader.pass();
-    assert_eq!(reader.peek(), Next::Nothing);
+    assert_eq!(reader.peek(), LogNext::Nothing);
     assert_eq!(reader.watermark(), 100);
 }
 
@@ -210,7 +210,7 @@ fn a_watermark_that_was_passed_does_not_come_again() {
     let mut writer = log(1, &[4]);
     let mut reader = writer.join(nobody());
     writer.watermark(5);
-    assert_eq!(reader.peek(), Next::Watermark(5));
+    assert_eq!(reader.peek(), LogNext::Watermark(5));
     reader.pass();
     writer.publish(1);
     assert_eq!(rows(&mut reader), (0, 0, 1, 0));
@@ -231,13 +231,13 @@ fn a_full_ring_pushes_back() {
     writer.watermark(6);
     assert!(!writer.can_publish());
     assert!(!woken(&gate));
-    assert_eq!(reader.peek(), Next::Signal(1));
+    assert_eq!(reader.peek(), LogNext::Signal(1));
     reader.pass();
     assert!(woken(&gate));
     assert!(writer.can_publish());
     writer.publish(1);
     for watermark in [5, 6] {
-        assert_eq!(reader.peek(), Next::Watermark(watermark));
+        assert_eq!(reader.peek(), LogNext::Watermark(watermark));
         reader.pass();
     }
     assert_eq!(rows(&mut reader), (0, 0, 1, 0));
@@ -284,7 +284,7 @@ fn a_signal_is_passed_once() {
     let mut reader = writer.join(nobody());
     writer.signal(1).unwrap();
     writer.signal(2).unwrap();
-    assert_eq!(reader.peek(), Next::Signal(1));
+    assert_eq!(reader.peek(), LogNext::Signal(1));
     reader.pass();
     reader.pass();
 }
@@ -302,12 +302,12 @@ fn the_end_comes_after_everything_else() {
     assert!(woken(&gate));
     assert_eq!(rows(&mut reader), (0, 0, 1, 0));
     reader.advance(1);
-    assert_eq!(reader.peek(), Next::Signal(1));
+    assert_eq!(reader.peek(), LogNext::Signal(1));
     reader.pass();
-    assert_eq!(reader.peek(), Next::Watermark(9));
+    assert_eq!(reader.peek(), LogNext::Watermark(9));
     reader.pass();
-    assert_eq!(reader.peek(), Next::Closed);
-    assert_eq!(reader.peek(), Next::Closed);
+    assert_eq!(reader.peek(), LogNext::Closed);
+    assert_eq!(reader.peek(), LogNext::Closed);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn a_wake_up_that_panics_takes_nothing_with_it() {
     writer.signal(1).unwrap();
     writer.publish(2);
     let caught = |act: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(act)).is_err();
-    assert_eq!(reader.peek(), Next::Signal(1));
+    assert_eq!(reader.peek(), LogNext::Signal(1));
     assert!(caught(&mut || reader.pass()));
     assert_eq!(rows(&mut reader), (0, 0, 1, 0), "the signal was passed, once");
     assert!(caught(&mut || reader.advance(1)));
@@ -372,8 +372,8 @@ fn what_moves_between_threads_may() {
     fn sync<T: Sync>() {}
     send::<Log>();
     send::<Reader<Arc<u32>, u8>>();
-    send::<Gauge>();
-    sync::<Gauge>();
+    send::<LogGauge>();
+    sync::<LogGauge>();
 }
 
 /// One log, chunks that come back, two readers to the end and one that leaves, all asleep when there is nothing.
@@ -392,7 +392,7 @@ fn readers_on_their_threads_see_the_same_stream() {
             let mut signals = 0;
             while reader.position() < last {
                 match reader.peek() {
-                    Next::Rows { chunk, offset, rows, position } => {
+                    LogNext::Rows { chunk, offset, rows, position } => {
                         assert_eq!(
                             *chunk + offset,
                             position,
@@ -401,20 +401,20 @@ fn readers_on_their_threads_see_the_same_stream() {
                         assert!(offset + rows <= CHUNK_ROWS);
                         reader.advance(rows.min(last - position).min(50));
                     }
-                    Next::Watermark(value) => {
+                    LogNext::Watermark(value) => {
                         assert!(value > reader.watermark());
                         assert!(value as u64 <= reader.position());
                         reader.pass();
                     }
-                    Next::Signal(signal) => {
+                    LogNext::Signal(signal) => {
                         assert_eq!((signal, signal % 1_000), (reader.position(), 0));
                         signals += 1;
                         reader.pass();
                     }
-                    Next::Nothing => {
+                    LogNext::Nothing => {
                         gate.wait(LONG);
                     }
-                    Next::Closed => panic!("closed at {}", reader.position()),
+                    LogNext::Closed => panic!("closed at {}", reader.position()),
                 }
             }
             assert_eq!(signals, last / 1_000);

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use penstock_queue::log::{Next, Reader, Writer};
-use penstock_queue::wake::Nobody;
+use penstock_queue::log::{LogNext, Reader, Writer};
+use penstock_queue::wake::NoWake;
 use proptest::prelude::*;
 
 const CHUNKS: usize = 3;
@@ -55,23 +55,23 @@ impl Listener {
         let gauge = self.reader.gauge();
         assert_eq!(gauge.work().rows, self.reader.pending());
         match self.reader.peek() {
-            Next::Rows { chunk, offset, rows, position } => {
+            LogNext::Rows { chunk, offset, rows, position } => {
                 assert_eq!(**chunk + offset, position);
                 assert!(rows > 0);
                 let rows = rows.min(most);
                 self.seen.extend((position..position + rows).map(Item::Row));
                 self.reader.advance(rows);
             }
-            Next::Watermark(value) => {
+            LogNext::Watermark(value) => {
                 assert!(value > self.reader.watermark());
                 self.seen.push(Item::Watermark(value));
                 self.reader.pass();
             }
-            Next::Signal(signal) => {
+            LogNext::Signal(signal) => {
                 self.seen.push(Item::Signal(signal));
                 self.reader.pass();
             }
-            Next::Nothing | Next::Closed => {
+            LogNext::Nothing | LogNext::Closed => {
                 assert_eq!((gauge.work().rows, gauge.work().signals), (0, 0));
                 return false;
             }
@@ -141,7 +141,7 @@ proptest! {
                     }
                 }
                 Step::Join => {
-                    let reader = writer.join(Arc::new(Nobody));
+                    let reader = writer.join(Arc::new(NoWake));
                     let known = writer.watermark_value();
                     let due = if known > i64::MIN { vec![Item::Watermark(known)] } else { Vec::new() };
                     listeners.push(Listener { reader, due, seen: Vec::new() });

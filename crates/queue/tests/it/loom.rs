@@ -8,11 +8,11 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 use loom::thread;
-use penstock_queue::called::Called;
 use penstock_queue::gate::Gate;
 use penstock_queue::log::Work;
 use penstock_queue::ring::frames::{Next, Reader, Shape, Writer, frames};
 use penstock_queue::ring::{Popped, ring};
+use penstock_queue::run_request::RunRequest;
 use penstock_queue::sync::{Arc, AtomicU32, Ordering};
 use penstock_queue::wake::Wake;
 use penstock_queue::wanted::Wanted;
@@ -310,24 +310,27 @@ fn whoever_has_asked_hears_of_what_was_made() {
 }
 
 #[test]
-fn a_call_is_answered_by_a_look_at_what_it_was_for() {
+fn a_requested_run_sees_what_it_was_requested_for() {
     check(|| {
-        let called = Arc::new(Called::default());
+        let request = Arc::new(RunRequest::default());
         let changed: Vec<Arc<AtomicU32>> = (0..2).map(|_| Arc::new(AtomicU32::new(0))).collect();
-        let callers: Vec<_> = changed
+        let requesters: Vec<_> = changed
             .iter()
             .map(|changed| {
-                let (called, changed) = (Arc::clone(&called), Arc::clone(changed));
+                let (request, changed) = (Arc::clone(&request), Arc::clone(changed));
                 thread::spawn(move || {
-                    // Relaxed: it is the word of `Called` that hands it over.
+                    // Relaxed: the word of `RunRequest` hands it over.
                     changed.store(1, Ordering::Relaxed);
-                    called.call();
+                    request.request_run();
                 })
             })
             .collect();
-        called.answer();
+        request.clear_request();
         let seen = changed.iter().all(|changed| changed.load(Ordering::Relaxed) == 1);
-        callers.into_iter().for_each(|caller| caller.join().unwrap());
-        assert!(seen || called.is_waiting(), "a call was taken away, and nobody saw what it was for");
+        requesters.into_iter().for_each(|requester| requester.join().unwrap());
+        assert!(
+            seen || request.is_waiting(),
+            "a request was cleared, and the run did not see what it was for"
+        );
     });
 }

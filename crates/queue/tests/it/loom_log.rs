@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use loom::thread;
 use penstock_queue::gate::Gate;
-use penstock_queue::log::{Next, Reader, Work, Writer};
+use penstock_queue::log::{LogNext, Reader, Work, Writer};
 use penstock_queue::sync::UnsafeCell;
-use penstock_queue::wake::Nobody;
+use penstock_queue::wake::NoWake;
 
 const NEVER: Duration = Duration::MAX;
 
@@ -67,14 +67,14 @@ use Item::{Row, Signal, Watermark};
 /// Consumes what comes next; `Err(true)` says that the log is closed.
 fn take(reader: &mut Reader<Chunk, u8>) -> Result<Item, bool> {
     let item = match reader.peek() {
-        Next::Rows { chunk, offset, rows, position } => {
+        LogNext::Rows { chunk, offset, rows, position } => {
             assert_eq!((chunk.get(), offset, rows), (position, 0, 1));
             Row(position)
         }
-        Next::Watermark(value) => Watermark(value),
-        Next::Signal(signal) => Signal(signal),
-        Next::Nothing => return Err(false),
-        Next::Closed => return Err(true),
+        LogNext::Watermark(value) => Watermark(value),
+        LogNext::Signal(signal) => Signal(signal),
+        LogNext::Nothing => return Err(false),
+        LogNext::Closed => return Err(true),
     };
     match item {
         Row(_) => reader.advance(1),
@@ -104,7 +104,7 @@ fn a_chunk_comes_back_after_both_readers_left_it() {
     check(|| {
         let mut writer = Log::new(2, 1);
         writer.add(Chunk::new(), 1);
-        let readers = [writer.join(StdArc::new(Nobody)), writer.join(StdArc::new(Nobody))];
+        let readers = [writer.join(StdArc::new(NoWake)), writer.join(StdArc::new(NoWake))];
         let reading = readers.map(|mut reader| {
             thread::spawn(move || {
                 let items = take_some(&mut reader, 2);
@@ -173,10 +173,10 @@ fn a_reader_that_left_gives_its_chunk_back() {
         let room = StdArc::new(Gate::new());
         writer.set_wake(room.clone());
         writer.add(Chunk::new(), 1);
-        let mut reader = writer.join(StdArc::new(Nobody));
+        let mut reader = writer.join(StdArc::new(NoWake));
         let leaving = thread::spawn(move || {
             // Seen, not consumed.
-            if let Next::Rows { chunk, .. } = reader.peek() {
+            if let LogNext::Rows { chunk, .. } = reader.peek() {
                 assert_eq!(chunk.get(), 0);
             }
         });
@@ -199,13 +199,13 @@ fn readers_join_and_leave_while_the_writer_runs() {
     check(|| {
         let mut writer = Log::new(2, 1);
         writer.add(Chunk::new(), 1);
-        let mut early = writer.join(StdArc::new(Nobody));
+        let mut early = writer.join(StdArc::new(NoWake));
         let leaving = thread::spawn(move || {
             assert!([Row(0), Watermark(5)].starts_with(&take_some(&mut early, 2)));
         });
         write_row(&mut writer);
         writer.watermark(5);
-        let mut late = writer.join(StdArc::new(Nobody));
+        let mut late = writer.join(StdArc::new(NoWake));
         let joining = thread::spawn(move || {
             assert_eq!(late.position(), 1);
             let items = take_some(&mut late, 2);
@@ -225,7 +225,7 @@ fn a_signal_is_never_overtaken() {
         let mut writer = Log::new(2, 4);
         writer.add(Chunk::new(), 1);
         writer.add(Chunk::new(), 1);
-        let mut reader = writer.join(StdArc::new(Nobody));
+        let mut reader = writer.join(StdArc::new(NoWake));
         let reading = thread::spawn(move || {
             let items = take_some(&mut reader, 5);
             assert!([Watermark(1), Row(0), Signal(7), Watermark(2), Row(1)].starts_with(&items), "{items:?}");
@@ -244,7 +244,7 @@ fn a_watermark_never_comes_early() {
     check(|| {
         let mut writer = Log::new(2, 4);
         writer.add(Chunk::new(), 1);
-        let mut reader = writer.join(StdArc::new(Nobody));
+        let mut reader = writer.join(StdArc::new(NoWake));
         let reading = thread::spawn(move || {
             let items = take_some(&mut reader, 4);
             assert!([Row(0), Signal(7), Watermark(2)].starts_with(&items), "{items:?}");
@@ -375,7 +375,7 @@ fn the_writer_waits_for_the_slower_of_two_readers() {
         let room = StdArc::new(Gate::new());
         writer.set_wake(room.clone());
         writer.add(Chunk::new(), 1);
-        let readers = [writer.join(StdArc::new(Nobody)), writer.join(StdArc::new(Nobody))];
+        let readers = [writer.join(StdArc::new(NoWake)), writer.join(StdArc::new(NoWake))];
         // One may have consumed the row when it leaves, or not: the chunk comes back in any case.
         let reading = readers.map(|mut reader| {
             thread::spawn(move || {
@@ -419,7 +419,7 @@ fn both_sides_may_end_at_once() {
     check(|| {
         let mut writer = Log::new(1, 1);
         writer.add(Chunk::new(), 1);
-        let reader = writer.join(StdArc::new(Nobody));
+        let reader = writer.join(StdArc::new(NoWake));
         let gauge = reader.gauge();
         let leaving = thread::spawn(move || drop(reader));
         write_row(&mut writer);
@@ -434,7 +434,7 @@ fn a_gauge_never_reads_less_than_nothing() {
     check(|| {
         let mut writer = Log::new(1, 1);
         writer.add(Chunk::new(), 1);
-        let mut reader = writer.join(StdArc::new(Nobody));
+        let mut reader = writer.join(StdArc::new(NoWake));
         let gauge = reader.gauge();
         let reading = thread::spawn(move || take_some(&mut reader, 2));
         let looking = thread::spawn(move || {

@@ -11,9 +11,9 @@ use loom::alloc::Track;
 use loom::thread::{self, JoinHandle};
 use penstock_queue::gate::Gate;
 use penstock_queue::pile::Pile;
-use penstock_queue::supply::{Maker, Order, Refused, Supply};
+use penstock_queue::supply::{Maker, Refused, Supply, SupplyOrder};
 use penstock_queue::sync::{Arc, UnsafeCell};
-use penstock_queue::wake::Nobody;
+use penstock_queue::wake::NoWake;
 
 const NEVER: Duration = Duration::MAX;
 
@@ -81,7 +81,7 @@ fn start(supply: &Things) -> JoinHandle<Works> {
     })
 }
 
-fn wait(order: &mut Order<u32, Thing>, gate: &Gate) -> Result<Thing, Refused> {
+fn wait(order: &mut SupplyOrder<u32, Thing>, gate: &Gate) -> Result<Thing, Refused> {
     loop {
         if let Some(answer) = order.take() {
             return answer;
@@ -115,7 +115,7 @@ fn what_is_made_for_a_customer_who_left_comes_back() {
     check(|| {
         let supply = Things::new();
         let maker = start(&supply);
-        let mut order = supply.order(StdArc::new(Nobody));
+        let mut order = supply.order(StdArc::new(NoWake));
         order.ask(1);
         drop(order);
         supply.close();

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use penstock_queue::gate::Gate;
-use penstock_queue::supply::{Maker, Order, Refused, Supply};
-use penstock_queue::wake::Nobody;
+use penstock_queue::supply::{Maker, Refused, Supply, SupplyOrder};
+use penstock_queue::wake::NoWake;
 
 const LONG: Duration = Duration::from_secs(30);
 const BAD: u32 = u32::MAX;
@@ -54,7 +54,7 @@ fn start(supply: &Strings, mut works: Works) -> JoinHandle<Works> {
     })
 }
 
-fn wait(order: &mut Order<u32, String>, gate: &Gate) -> Result<String, Refused> {
+fn wait(order: &mut SupplyOrder<u32, String>, gate: &Gate) -> Result<String, Refused> {
     loop {
         if let Some(answer) = order.take() {
             return answer;
@@ -94,7 +94,7 @@ fn many_customers_get_what_they_asked_for() {
 #[test]
 fn one_order_at_a_time() {
     let supply = Strings::new();
-    let mut order = supply.order(Arc::new(Nobody));
+    let mut order = supply.order(Arc::new(NoWake));
     assert!(!order.is_waiting());
     assert_eq!(order.take(), None);
     assert!(order.ask(1));
@@ -120,7 +120,7 @@ fn what_cannot_be_made_is_refused() {
 #[test]
 fn a_closed_supply_refuses_at_once() {
     let supply = Strings::new();
-    let mut early = supply.order(Arc::new(Nobody));
+    let mut early = supply.order(Arc::new(NoWake));
     early.ask(1);
     supply.close();
     assert_eq!(early.take(), Some(Err(Refused)));

@@ -1,7 +1,7 @@
 //! The jobs of the cluster. All tasks of a job ask for the same, and have one user, category and priority.
 
 use super::lanes;
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::{log_normal, round};
 
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +40,10 @@ const WITH_DISK: u64 = 5;
 impl Job {
     /// The job with this rank; the first is the busiest.
     pub(super) fn new(seed: u64, rank: u64) -> Self {
-        let lane = |lane| Lane::new(seed, lane);
+        let lane = |lane| RandomStream::new(seed, lane);
         let category = FIRST_CATEGORIES.get(rank as usize).copied();
         // Thousandths of what the largest machine has.
-        let asks = |of: Lane, median, octaves| {
+        let asks = |of: RandomStream, median, octaves| {
             let thousandths = round(log_normal(of.bits(rank), median, octaves)).clamp(1, 500);
             thousandths as f32 / 1_000.0
         };

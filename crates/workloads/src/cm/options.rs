@@ -7,7 +7,7 @@ use crate::{WorkloadError, bounds};
 
 /// The choices that define one set of events.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct CmOptions {
     /// Two seeds give unrelated data sets, with different jobs.
     pub seed: u64,
     /// Rows per second of event time.
@@ -28,7 +28,7 @@ pub struct Options {
     pub fail_share: f64,
 }
 
-impl Default for Options {
+impl Default for CmOptions {
     fn default() -> Self {
         Self {
             seed: 7,
@@ -43,7 +43,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl CmOptions {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         self.pace().check()?;
         bounds::within("jobs", self.jobs.into(), 1, MAX_JOBS.into())?;

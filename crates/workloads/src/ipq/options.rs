@@ -7,7 +7,7 @@ use crate::{WorkloadError, bounds};
 
 /// The choices that define one set of sources.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct IpqOptions {
     /// Two seeds give unrelated data sets.
     pub seed: u64,
     /// How many sources there are.
@@ -30,7 +30,7 @@ pub struct Options {
     pub late_every: u64,
 }
 
-impl Default for Options {
+impl Default for IpqOptions {
     fn default() -> Self {
         Self {
             seed: 7,
@@ -46,7 +46,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl IpqOptions {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         bounds::within("sources", self.sources.into(), 1, MAX_SOURCES.into())?;
         bounds::within("rate", self.rate, 1, MAX_RATE)?;

@@ -1,7 +1,7 @@
 //! The mix of jobs that the sources are for: some that must answer soon, beside some that only have a lot to
 //! do.
 
-use super::Options;
+use super::IpqOptions;
 use crate::{WorkloadError, bounds};
 
 /// The largest [`Tenants::latency_sensitive`] and [`Tenants::bulk`].
@@ -12,7 +12,7 @@ const LAX_TARGET_MS: u64 = 2 * 60 * 60 * 1_000;
 
 /// The queries, by the names of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Query {
+pub enum TenantQuery {
     /// Sum of the revenue per key, in tumbling windows.
     Ipq1,
     /// The same, in sliding windows.
@@ -34,9 +34,9 @@ pub enum Urgency {
 
 /// One job of the mix, with the sources it reads.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Job {
+pub struct TenantJob {
     /// What it computes.
-    pub query: Query,
+    pub query: TenantQuery,
     /// What it is about.
     pub urgency: Urgency,
     /// How long its windows are.
@@ -46,7 +46,7 @@ pub struct Job {
     /// How long after the last row of a window its result may come.
     pub target_ms: u64,
     /// Its sources. Each job has its own seed, so that no two read the same rows.
-    pub sources: Options,
+    pub sources: IpqOptions,
 }
 
 /// The choices that define one mix of jobs.
@@ -62,7 +62,7 @@ pub struct Tenants {
     pub sources: u16,
     /// Rows per second and source of a bulk job, on average.
     pub bulk_rate: u64,
-    /// The skew across the sources of a bulk job: [`Options::skew`].
+    /// The skew across the sources of a bulk job: [`IpqOptions::skew`].
     pub bulk_skew: u64,
 }
 
@@ -77,29 +77,33 @@ impl Tenants {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn jobs(&self) -> Result<Vec<Job>, WorkloadError> {
+    pub fn jobs(&self) -> Result<Vec<TenantJob>, WorkloadError> {
         bounds::within("latency_sensitive", self.latency_sensitive.into(), 0, MAX_JOBS.into())?;
         bounds::within("bulk", self.bulk.into(), 0, MAX_JOBS.into())?;
         bounds::within("bulk_rate", self.bulk_rate, 1, super::MAX_RATE)?;
         bounds::within("bulk_skew", self.bulk_skew, 1, super::MAX_SKEW)?;
         let urgent = (0..self.latency_sensitive).map(|n| self.latency_sensitive_job(n));
-        let jobs: Vec<Job> = urgent.chain((0..self.bulk).map(|n| self.bulk_job(n))).collect();
+        let jobs: Vec<TenantJob> = urgent.chain((0..self.bulk).map(|n| self.bulk_job(n))).collect();
         jobs.iter().try_for_each(|job| job.sources.check())?;
         Ok(jobs)
     }
 
-    fn latency_sensitive_job(&self, n: u16) -> Job {
+    fn latency_sensitive_job(&self, n: u16) -> TenantJob {
         Job {
             query: query(n),
             urgency: Urgency::LatencySensitive,
             window_ms: 1_000,
             message_rows: 1_000,
             target_ms: 800,
-            sources: Options { seed: self.seed_of(n.into()), sources: self.sources, ..Options::default() },
+            sources: IpqOptions {
+                seed: self.seed_of(n.into()),
+                sources: self.sources,
+                ..IpqOptions::default()
+            },
         }
     }
 
-    fn bulk_job(&self, n: u16) -> Job {
+    fn bulk_job(&self, n: u16) -> TenantJob {
         // Apart from all latency-sensitive ones: how many of those there are changes nothing here.
         let number = u64::from(MAX_JOBS) + u64::from(n);
         Job {
@@ -108,13 +112,13 @@ impl Tenants {
             window_ms: 10_000,
             message_rows: 1_000,
             target_ms: LAX_TARGET_MS,
-            sources: Options {
+            sources: IpqOptions {
                 seed: self.seed_of(number),
                 sources: self.sources,
                 rate: self.bulk_rate,
                 is_variable: true,
                 skew: self.bulk_skew,
-                ..Options::default()
+                ..IpqOptions::default()
             },
         }
     }
@@ -124,6 +128,6 @@ impl Tenants {
     }
 }
 
-fn query(n: u16) -> Query {
-    [Query::Ipq1, Query::Ipq2, Query::Ipq3, Query::Ipq4][usize::from(n % 4)]
+fn query(n: u16) -> TenantQuery {
+    [TenantQuery::Ipq1, TenantQuery::Ipq2, TenantQuery::Ipq3, TenantQuery::Ipq4][usize::from(n % 4)]
 }

@@ -3,13 +3,13 @@
 //! A source has a rate, which the skew sets. Where volumes vary, each second has a weight by Pareto's law, and
 //! the seconds of a period share the rows of the period by weight. A period always has `rate` rows for each
 //! of its seconds, so that the period of a row is found by division, whatever the row: no sum over the seconds
-//! before is needed (W1).
+//! before is needed (WORKLOAD-1).
 
 use std::ops::Range;
 
-use super::Options;
+use super::IpqOptions;
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::pareto;
 
 /// Seconds of a period.
@@ -20,7 +20,7 @@ const SHAPE: f64 = 1.5;
 const LEAST_WEIGHT: f64 = (1u64 << 16) as f64;
 const MOST_WEIGHT: f64 = (1u64 << 36) as f64;
 
-// Part of the data set, as all lanes (W3).
+// Part of the data set, as all lanes (WORKLOAD-3).
 const LANE_WEIGHTS: u64 = 510;
 
 /// The volumes of one source.
@@ -29,7 +29,7 @@ pub(super) struct Volumes {
     /// Rows per second on average.
     pub(super) rate: u64,
     /// What the weights are drawn from, where volumes vary.
-    weights: Option<Lane>,
+    weights: Option<RandomStream>,
 }
 
 /// One period: after each of its seconds, how many of its rows have come.
@@ -41,9 +41,9 @@ struct Period {
 
 impl Volumes {
     /// From options and a source that were checked.
-    pub(super) fn new(options: &Options, source: u16) -> Self {
+    pub(super) fn new(options: &IpqOptions, source: u16) -> Self {
         let lane = LANE_WEIGHTS | u64::from(source) << 16;
-        let weights = options.is_variable.then(|| Lane::new(options.seed, lane));
+        let weights = options.is_variable.then(|| RandomStream::new(options.seed, lane));
         Self { rate: rate_of(options, source), weights }
     }
 
@@ -98,7 +98,7 @@ impl Volumes {
         self.rate * PERIOD_S
     }
 
-    fn period(&self, weights: Lane, number: u64) -> Period {
+    fn period(&self, weights: RandomStream, number: u64) -> Period {
         let first_second = number * PERIOD_S;
         let mut total = 0;
         let mut sums = [0; PERIOD_S as usize];
@@ -125,7 +125,7 @@ impl Period {
 
 /// The rate of a source. The n-th of `sources` has a weight of `1 / (1 + n * (skew - 1) / (sources - 1))`,
 /// from 1 for the first to `1 / skew` for the last.
-fn rate_of(options: &Options, source: u16) -> u64 {
+fn rate_of(options: &IpqOptions, source: u16) -> u64 {
     let steps = u128::from(options.sources.max(2)) - 1;
     let weight = |n: u16| (steps << 64) / (steps + u128::from(n) * u128::from(options.skew - 1));
     let total: u128 = (0..options.sources).map(weight).sum();

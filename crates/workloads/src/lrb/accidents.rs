@@ -4,15 +4,15 @@
 //! drawn; the cars are the first two that come by and that nothing has held up before. Where there are not
 //! two of them within a minute, or another accident is near, the slot has none.
 //!
-//! A1. An accident changes journeys only from the second in which the first of its cars stops, and that is in
+//! ACCIDENTS-1. An accident changes journeys only from the second in which the first of its cars stops, and that is in
 //!     its own slot. So the plan can be made slot after slot: what comes later never changes who comes by.
-//! A2. Only the cars of accidents ever stand, and accidents of a road that overlap in time have different
+//! ACCIDENTS-2. Only the cars of accidents ever stand, and accidents of a road that overlap in time have different
 //!     places. So no third car stands where two do.
 
 use super::journey::{DISSOLVING_S, Slowness, travel};
 use super::trip::{LONGEST_TRIP_S, Trip};
 use super::{SEGMENT_FT, TRAVEL_LANES};
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// How long to wait for two cars to come by.
 pub(super) const WAIT_S: u32 = 60;
@@ -70,17 +70,17 @@ pub(super) struct Crash {
 
 /// What the plan is drawn from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Planner {
+pub(super) struct AccidentPlanner {
     every_s: u32,
-    moment: Lane,
-    place: Lane,
-    lane: Lane,
-    length: Lane,
+    moment: RandomStream,
+    place: RandomStream,
+    lane: RandomStream,
+    length: RandomStream,
 }
 
-impl Planner {
+impl AccidentPlanner {
     /// `every_s` is the length of a slot, 0 for no accidents.
-    pub(super) fn new(every_s: u32, lane: impl Fn(u64) -> Lane) -> Self {
+    pub(super) fn new(every_s: u32, lane: impl Fn(u64) -> RandomStream) -> Self {
         Self { every_s, moment: lane(9), place: lane(10), lane: lane(11), length: lane(12) }
     }
 

@@ -14,7 +14,7 @@ use crate::Buffers;
 const REQUEST_COLUMNS: usize = 6;
 
 /// Columns while they are filled.
-pub(super) struct Columns {
+pub(super) struct ReportColumns {
     first_row: u64,
     pub(super) time: Vec<i64>,
     vid: Vec<i32>,
@@ -29,7 +29,7 @@ pub(super) struct Columns {
     request: [Vec<i32>; REQUEST_COLUMNS],
 }
 
-impl Columns {
+impl ReportColumns {
     pub(super) fn new(first_row: u64, rows: usize, buffers: &mut Buffers) -> Self {
         let mut column = || buffers.take(rows);
         Self {

@@ -11,7 +11,7 @@ use super::SEGMENT_FT;
 use super::accidents::Crash;
 use super::leg::{Leg, fps};
 use super::trip::Trip;
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// The queue, and how far the dense traffic behind it reaches at most. It takes more than four segments for
 /// tolls to be due while the accident is there: they are waived in those.
@@ -31,12 +31,12 @@ pub(super) const DISSOLVING_S: u32 = (REACH_FT / NEWS_FPS) as u32;
 /// How slow each car is in each queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slowness {
-    dense: Lane,
-    crawl: Lane,
+    dense: RandomStream,
+    crawl: RandomStream,
 }
 
 impl Slowness {
-    pub(super) fn new(lane: impl Fn(u64) -> Lane) -> Self {
+    pub(super) fn new(lane: impl Fn(u64) -> RandomStream) -> Self {
         Self { dense: lane(7), crawl: lane(8) }
     }
 
@@ -44,7 +44,7 @@ impl Slowness {
     fn speeds(&self, car: u32, slot: u32) -> [f32; 2] {
         // Slots have fewer than 20 bits: the shortest is a minute, and the longest run a day.
         let row = u64::from(car) << 20 | u64::from(slot);
-        let draw = |lane: Lane, (from, to): (u64, u64)| fps(from + lane.below(row, to - from + 1));
+        let draw = |lane: RandomStream, (from, to): (u64, u64)| fps(from + lane.below(row, to - from + 1));
         [draw(self.dense, DENSE_MPH), draw(self.crawl, CRAWL_MPH)]
     }
 }
@@ -125,7 +125,7 @@ mod tests {
 
     fn way(trip: &Trip, crashes: &[Crash]) -> (Vec<Leg>, f32) {
         let mut legs = Vec::new();
-        let slowness = Slowness::new(|lane| Lane::new(7, lane));
+        let slowness = Slowness::new(|lane| RandomStream::new(7, lane));
         let exit_s = travel(trip, crashes, &slowness, &mut legs);
         (legs, exit_s)
     }

@@ -1,28 +1,28 @@
 //! What a caller may choose about the traffic, and the bounds of each choice.
 
-use super::trip::Arrivals;
+use super::trip::CarArrivals;
 use crate::{WorkloadError, bounds};
 
 /// The most expressways. With it, the number of a car on its road and the number of the road fit one `vid`.
 pub const MAX_EXPRESSWAYS: u64 = 128;
-/// The largest [`Options::minutes`]: a day.
+/// The largest [`LrbOptions::minutes`]: a day.
 pub const MAX_MINUTES: u64 = 24 * 60;
-/// The largest [`Options::cars_per_second`].
+/// The largest [`LrbOptions::cars_per_second`].
 pub const MAX_CARS_PER_SECOND: u64 = 1_000;
-/// The largest [`Options::report_every`]: the shortest trip takes longer, so that every car reports twice.
+/// The largest [`LrbOptions::report_every`]: the shortest trip takes longer, so that every car reports twice.
 pub const MAX_REPORT_EVERY: u64 = 60;
-/// The smallest [`Options::accident_every`] but 0.
+/// The smallest [`LrbOptions::accident_every`] but 0.
 pub const MIN_ACCIDENT_EVERY: u64 = 60;
-/// The largest [`Options::accident_every`]: a day.
+/// The largest [`LrbOptions::accident_every`]: a day.
 pub const MAX_ACCIDENT_EVERY: u64 = 24 * 60 * 60;
-/// The largest [`Options::out_of_order_s`]: a year. Far beyond use, and far from overflow.
+/// The largest [`LrbOptions::out_of_order_s`]: a year. Far beyond use, and far from overflow.
 pub const MAX_OUT_OF_ORDER_S: u64 = 365 * 24 * 60 * 60;
 /// The most cars of one data set, on all expressways: about 50 bytes are kept of each.
 pub const MAX_CARS: u64 = 1 << 24;
 
 /// The choices that define one LRB data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct LrbOptions {
     /// Two seeds give unrelated traffic, with accidents elsewhere.
     pub seed: u64,
     /// How many expressways there are. Adding one leaves the traffic of the others as it is.
@@ -45,7 +45,7 @@ pub struct Options {
     pub late_every: u64,
 }
 
-impl Default for Options {
+impl Default for LrbOptions {
     fn default() -> Self {
         Self {
             seed: 7,
@@ -61,7 +61,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl LrbOptions {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         bounds::within("expressways", self.expressways, 1, MAX_EXPRESSWAYS)?;
         bounds::within("minutes", self.minutes, 1, MAX_MINUTES)?;
@@ -71,7 +71,7 @@ impl Options {
             bounds::within("accident_every", self.accident_every, MIN_ACCIDENT_EVERY, MAX_ACCIDENT_EVERY)?;
         }
         bounds::within("out_of_order_s", self.out_of_order_s, 0, MAX_OUT_OF_ORDER_S)?;
-        let cars = Arrivals::new(self.cars_per_second).by(self.seconds()) * 2 * self.expressways;
+        let cars = CarArrivals::new(self.cars_per_second).by(self.seconds()) * 2 * self.expressways;
         bounds::within("cars (by expressways, minutes and cars_per_second)", cars, 0, MAX_CARS)
     }
 

@@ -2,7 +2,7 @@
 //! time. The query leaves them out: they are there for its filter to drop.
 
 use super::SEGMENTS;
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// The row types of requests, and how many there are of the first two in ten requests.
 const ACCOUNT_BALANCE: i32 = 2;
@@ -29,15 +29,15 @@ pub(super) struct Request {
 
 /// Which reports requests come with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Requests {
+pub(super) struct RequestPlan {
     every: u64,
-    turn: Lane,
-    about: Lane,
+    turn: RandomStream,
+    about: RandomStream,
 }
 
-impl Requests {
+impl RequestPlan {
     /// None when no report has one.
-    pub(super) fn new(every: u64, lane: impl Fn(u64) -> Lane) -> Option<Self> {
+    pub(super) fn new(every: u64, lane: impl Fn(u64) -> RandomStream) -> Option<Self> {
         (every > 0).then(|| Self { every, turn: lane(13), about: lane(14) })
     }
 
@@ -56,7 +56,7 @@ impl Requests {
     }
 
     fn request(&self, row: u64) -> Request {
-        let draws = Lane::new(self.about.bits(row), 0);
+        let draws = RandomStream::new(self.about.bits(row), 0);
         let from_1 = |draw: u64, most: u64| 1 + draws.below(draw, most) as i32;
         let kind = draws.below(0, 10);
         if kind < BALANCES_OF_TEN {

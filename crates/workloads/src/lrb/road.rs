@@ -1,24 +1,24 @@
 //! One direction of an expressway: its cars, in the order in which they report.
 //!
-//! R1. Cars that report in the same seconds, counted from one report to the next, lie side by side in the
+//! ROAD-1. Cars that report in the same seconds, counted from one report to the next, lie side by side in the
 //!     order of their numbers, which is that of their entries. So the reports of a second come from one
 //!     stretch of cars, up to the last that has entered, without those that have left.
 
 use std::ops::Range;
 
-use super::accidents::{Accident, Crash, Planner, WAIT_S};
+use super::accidents::{Accident, AccidentPlanner, Crash, WAIT_S};
 use super::journey::{Slowness, travel};
 use super::leg::Leg;
-use super::requests::Requests;
-use super::trip::{Arrivals, Trips};
-use super::{Options, REPORTS_OF_A_STOP, SEGMENT_FT, SEGMENTS};
-use crate::random::Lane;
+use super::requests::RequestPlan;
+use super::trip::{CarArrivals, Trips};
+use super::{LrbOptions, REPORTS_OF_A_STOP, SEGMENT_FT, SEGMENTS};
+use crate::random::RandomStream;
 
 /// Numbers of cars of one road are below this: `vid` is this times the road, plus the number.
 pub(super) const CARS_PER_ROAD: u32 = 1 << 23;
 
 // Lanes for what is drawn, beside those of trips (1..7), journeys (7..9), accidents (9..13) and requests
-// (13..15). They are part of the data set (W3): never reuse or renumber them.
+// (13..15). They are part of the data set (WORKLOAD-3): never reuse or renumber them.
 const LANE_WOBBLE: u64 = 15;
 const LANE_TRAVEL: u64 = 16;
 /// Lanes of one road.
@@ -58,13 +58,13 @@ pub(super) struct Road {
     pub(super) direction: i32,
     first_vid: i32,
     report_every: u32,
-    wobble: Lane,
-    travel: Lane,
-    pub(super) requests: Option<Requests>,
+    wobble: RandomStream,
+    travel: RandomStream,
+    pub(super) requests: Option<RequestPlan>,
     crashes: Vec<Crash>,
     /// Where the stretch of each second of the time between two reports starts, and where the last one ends.
     stretches: Vec<usize>,
-    // By car, in the order of R1: when it enters and reports for the first and the last time, and the rest.
+    // By car, in the order of ROAD-1: when it enters and reports for the first and the last time, and the rest.
     entry_s: Vec<u32>,
     last_s: Vec<u32>,
     cars: Vec<Car>,
@@ -73,15 +73,16 @@ pub(super) struct Road {
 
 impl Road {
     /// From options that were checked. Roads are numbered from 0, two for each expressway.
-    pub(super) fn new(options: &Options, road: u32) -> Self {
-        let lane = |lane: u64| Lane::new(options.seed, u64::from(road) * LANES + lane);
+    pub(super) fn new(options: &LrbOptions, road: u32) -> Self {
+        let lane = |lane: u64| RandomStream::new(options.seed, u64::from(road) * LANES + lane);
         let end_s = options.seconds();
         let report_every = options.report_every as u32;
         // Cars that enter when all is over may be those of an accident: who they are must not depend on when
         // it is over, or it would not be the beginning of the same data.
-        let trips = Trips::new(Arrivals::new(options.cars_per_second), lane).before(end_s + WAIT_S);
+        let trips = Trips::new(CarArrivals::new(options.cars_per_second), lane).before(end_s + WAIT_S);
         let slowness = Slowness::new(lane);
-        let crashes = Planner::new(options.accident_every as u32, lane).plan(&trips, &slowness, end_s);
+        let crashes =
+            AccidentPlanner::new(options.accident_every as u32, lane).plan(&trips, &slowness, end_s);
 
         let mut stretches = vec![0; report_every as usize + 1];
         let watched = &trips[..trips.partition_point(|trip| trip.entry_s < end_s)];
@@ -122,7 +123,7 @@ impl Road {
             report_every,
             wobble: lane(LANE_WOBBLE),
             travel: lane(LANE_TRAVEL),
-            requests: Requests::new(options.queries_every, lane),
+            requests: RequestPlan::new(options.queries_every, lane),
             crashes,
             stretches,
             entry_s,
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn fewer_minutes_have_the_same_accidents_up_to_the_end() {
         for seed in 0..8 {
-            let options = |minutes| Options { seed, minutes, accident_every: 90, ..Options::default() };
+            let options = |minutes| LrbOptions { seed, minutes, accident_every: 90, ..LrbOptions::default() };
             let all = Road::new(&options(60), 0).crashes;
             assert!(all.len() > 10, "{} accidents", all.len());
             for minutes in 1..60 {

@@ -5,7 +5,7 @@
 
 use super::leg::{Leg, fps};
 use super::{SEGMENT_FT, SEGMENTS};
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// Arrivals grow for so long.
 const RAMP_S: f64 = 10_800.0;
@@ -23,11 +23,11 @@ pub(super) const LONGEST_TRIP_S: u32 = 100 * 3_600 / SLOWEST_MPH as u32 + 60;
 
 /// When cars come to one direction of an expressway.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrivals {
+pub(super) struct CarArrivals {
     per_s: f64,
 }
 
-impl Arrivals {
+impl CarArrivals {
     pub(super) fn new(cars_per_second: u64) -> Self {
         Self { per_s: cars_per_second as f64 / 2.0 }
     }
@@ -75,17 +75,17 @@ impl Trip {
 /// The intentions of all cars of a road.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trips {
-    arrivals: Arrivals,
-    moment: Lane,
-    one_end: Lane,
-    other_end: Lane,
-    entry_ramp: Lane,
-    exit_ramp: Lane,
-    speed: Lane,
+    arrivals: CarArrivals,
+    moment: RandomStream,
+    one_end: RandomStream,
+    other_end: RandomStream,
+    entry_ramp: RandomStream,
+    exit_ramp: RandomStream,
+    speed: RandomStream,
 }
 
 impl Trips {
-    pub(super) fn new(arrivals: Arrivals, lane: impl Fn(u64) -> Lane) -> Self {
+    pub(super) fn new(arrivals: CarArrivals, lane: impl Fn(u64) -> RandomStream) -> Self {
         Self {
             arrivals,
             moment: lane(1),
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn trips(cars_per_second: u64, second: u32) -> Vec<Trip> {
-        Trips::new(Arrivals::new(cars_per_second), |lane| Lane::new(7, lane)).before(second)
+        Trips::new(CarArrivals::new(cars_per_second), |lane| RandomStream::new(7, lane)).before(second)
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         for (cars_per_second, second) in [(1, 600), (20, 10_800), (20, 14_400), (333, 900)] {
             let all = trips(cars_per_second, second);
             assert!(all.windows(2).all(|two| two[0].entry_s <= two[1].entry_s));
-            let announced = Arrivals::new(cars_per_second).by(second);
+            let announced = CarArrivals::new(cars_per_second).by(second);
             assert!(announced.abs_diff(all.len() as u64) <= 1, "{announced}, {}", all.len());
         }
     }

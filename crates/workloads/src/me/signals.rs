@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// Rows between two points of a drift, as a power of two.
 const SPAN_BITS: u32 = 6;
@@ -20,7 +20,7 @@ const STRETCHES_PER_SURGE: u64 = 4;
 const FADING_ROWS: u64 = 64;
 
 /// Drift of at most `reach` up and down.
-pub(super) fn drift(lane: Lane, reach: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
+pub(super) fn drift(lane: RandomStream, reach: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
     let point = |n: u64| lane.below(n, 2 * reach + 1) as i64 - reach as i64;
     let between = |row: u64| {
         let (n, into) = (row >> SPAN_BITS, (row % SPAN) as i64);
@@ -31,7 +31,7 @@ pub(super) fn drift(lane: Lane, reach: u64, rows: Range<u64>, buffers: &mut Buff
 }
 
 /// Surges of at most `reach`, and 0 between them.
-pub(super) fn surge(lane: Lane, reach: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
+pub(super) fn surge(lane: RandomStream, reach: u64, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
     const STRETCH: u64 = 1 << STRETCH_BITS;
     let surge = |row: u64| {
         let (stretch, into) = (row >> STRETCH_BITS, row % STRETCH);
@@ -47,6 +47,6 @@ pub(super) fn surge(lane: Lane, reach: u64, rows: Range<u64>, buffers: &mut Buff
 }
 
 /// Noise with a standard deviation of 4, from -32 to 32: how many bits are set.
-pub(super) fn noise(lane: Lane, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
+pub(super) fn noise(lane: RandomStream, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i32> {
     buffers.filled(rows.map(|row| lane.bits(row).count_ones() as i32 - 32))
 }

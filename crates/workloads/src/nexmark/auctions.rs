@@ -8,10 +8,10 @@ use arrow_schema::SchemaRef;
 
 use super::prices::prices;
 use super::references::{self, Draw};
-use super::stream::Stream;
+use super::stream::NexmarkStream;
 use super::text::{Text, extra, longest_extra, sequence};
-use super::{CATEGORIES, FIRST_AUCTION_ID, FIRST_CATEGORY, Parts, lanes, max_batch_rows};
-use crate::{Buffers, Rows, WorkloadError};
+use super::{CATEGORIES, EventSources, FIRST_AUCTION_ID, FIRST_CATEGORY, lanes, max_batch_rows};
+use crate::{Buffers, Generator, WorkloadError};
 
 /// The shortest item name and the shortest description.
 const SHORTEST: u64 = 3;
@@ -23,7 +23,7 @@ const NUMBERS: u64 = 6 * 8;
 /// The stream "auction" of a NEXMark data set.
 #[derive(Debug, Clone)]
 pub struct Auctions {
-    pub(super) parts: Arc<Parts>,
+    pub(super) parts: Arc<EventSources>,
 }
 
 impl Auctions {
@@ -56,9 +56,9 @@ impl Auctions {
     }
 }
 
-impl Rows for Auctions {
+impl Generator for Auctions {
     fn schema(&self) -> SchemaRef {
-        Stream::Auction.schema()
+        NexmarkStream::Auction.schema()
     }
 
     fn max_batch_rows(&self) -> u64 {
@@ -66,12 +66,12 @@ impl Rows for Auctions {
     }
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
-        self.parts.check_rows(Stream::Auction, rows, self.parts.clock.longest_open_ms())
+        self.parts.check_rows(NexmarkStream::Auction, rows, self.parts.clock.longest_open_ms())
     }
 
     fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let (options, clock) = (&self.parts.options, &self.parts.clock);
-        let events = Stream::Auction.events(rows.clone(), buffers);
+        let events = NexmarkStream::Auction.events(rows.clone(), buffers);
         let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
         let times = |values: Vec<i64>| Arc::new(TimestampMillisecondArray::from(values)) as ArrayRef;
 

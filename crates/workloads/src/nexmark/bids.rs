@@ -8,10 +8,10 @@ use arrow_schema::SchemaRef;
 
 use super::prices::prices;
 use super::references::{self, Draw};
-use super::stream::Stream;
+use super::stream::NexmarkStream;
 use super::text::{extra, longest_extra};
-use super::{Parts, lanes, max_batch_rows};
-use crate::{Buffers, Rows, WorkloadError};
+use super::{EventSources, lanes, max_batch_rows};
+use crate::{Buffers, Generator, WorkloadError};
 
 /// The longest string beside `extra`: an url.
 const LONGEST: u64 = 80;
@@ -22,7 +22,7 @@ const NUMBERS: u64 = 4 * 8;
 /// The stream "bid" of a NEXMark data set.
 #[derive(Debug, Clone)]
 pub struct Bids {
-    pub(super) parts: Arc<Parts>,
+    pub(super) parts: Arc<EventSources>,
 }
 
 impl Bids {
@@ -47,9 +47,9 @@ impl Bids {
     }
 }
 
-impl Rows for Bids {
+impl Generator for Bids {
     fn schema(&self) -> SchemaRef {
-        Stream::Bid.schema()
+        NexmarkStream::Bid.schema()
     }
 
     fn max_batch_rows(&self) -> u64 {
@@ -57,12 +57,12 @@ impl Rows for Bids {
     }
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
-        self.parts.check_rows(Stream::Bid, rows, 0)
+        self.parts.check_rows(NexmarkStream::Bid, rows, 0)
     }
 
     fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let options = &self.parts.options;
-        let events = Stream::Bid.events(rows, buffers);
+        let events = NexmarkStream::Bid.events(rows, buffers);
         let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
         let [channel, url] = self.parts.channels.columns(&events, buffers);
         let date_time = self.parts.clock.date_time(&events, buffers);

@@ -8,7 +8,7 @@ use arrow_array::ArrayRef;
 use super::lanes;
 use super::text::{Text, sequence};
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// The channels of every other bid.
 const HOT: [&str; 4] = ["Google", "Facebook", "Baidu", "Apple"];
@@ -32,7 +32,7 @@ impl Channels {
         let channels = HOT.len() + OTHERS as usize;
         let buffers = &mut Buffers::default();
         let (mut names, mut urls) = (Text::new(channels, 12, buffers), Text::new(channels, 72, buffers));
-        let has_id = Lane::new(seed, lanes::HAS_CHANNEL_ID);
+        let has_id = RandomStream::new(seed, lanes::HAS_CHANNEL_ID);
         for (channel, name) in (0..).zip(HOT) {
             names.push(name.as_bytes());
             names.end_row();
@@ -58,7 +58,7 @@ impl Channels {
 
     /// The columns `channel` and `url` of these bids.
     pub(super) fn columns(&self, events: &[u64], buffers: &mut Buffers) -> [ArrayRef; 2] {
-        let lane = |lane| Lane::new(self.seed, lane);
+        let lane = |lane| RandomStream::new(self.seed, lane);
         let (is_hot, hot) = (lane(lanes::CHANNEL_IS_HOT), lane(lanes::HOT_CHANNEL));
         let other = lane(lanes::CHANNEL);
         let mut names = Text::new(events.len(), 12, buffers);
@@ -80,8 +80,8 @@ impl Channels {
 
 /// The page of a channel, in three folders of 3 or 4 letters.
 fn push_page(urls: &mut Text, seed: u64, channel: u64) {
-    let lengths = sequence(Lane::new(seed, lanes::FOLDER_LENGTH), channel);
-    let folders = sequence(Lane::new(seed, lanes::FOLDER), channel);
+    let lengths = sequence(RandomStream::new(seed, lanes::FOLDER_LENGTH), channel);
+    let folders = sequence(RandomStream::new(seed, lanes::FOLDER), channel);
     urls.push(b"https://www.nexmark.com/");
     for folder in 0..3 {
         urls.push_letters(sequence(folders, folder), 3 + lengths.below(folder, 2));

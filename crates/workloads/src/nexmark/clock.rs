@@ -1,22 +1,22 @@
 //! When an event happens, and how long an auction stays open.
 
-use super::stream::{EPOCH, Stream};
-use super::{Options, lanes};
-use crate::random::Lane;
+use super::stream::{EPOCH, NexmarkStream};
+use super::{NexmarkOptions, lanes};
+use crate::random::RandomStream;
 use crate::rates::{Rates, STEPS};
 use crate::times::Times;
 use crate::{Buffers, WorkloadError};
 
 /// A span of event time: whole milliseconds, and `rest / rate` of one more.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct EventSpan {
     ms: i64,
     rest: u64,
 }
 
 /// The options that speak of time, in the form in which the loops need them.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct EventTimes {
     rates: Rates,
     first_ms: i64,
     out_of_order_ms: u64,
@@ -24,25 +24,25 @@ pub(super) struct Clock {
     moved: Times,
     /// How long so many events take in each step, up to the largest distance between two events of a stream.
     /// Each is divided once, here; from event to event, times only add up.
-    spans: [[Span; EPOCH as usize + 1]; STEPS.len()],
+    spans: [[EventSpan; EPOCH as usize + 1]; STEPS.len()],
     /// How many events there are until as many auctions have opened as are in flight.
     flight_events: u64,
-    length: Lane,
+    length: RandomStream,
 }
 
-impl Clock {
+impl EventTimes {
     /// From options that were checked.
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &NexmarkOptions) -> Self {
         let pace = options.pace();
-        let spans_at = |rate| std::array::from_fn(|events| Span::of(events as u64, rate));
+        let spans_at = |rate| std::array::from_fn(|events| EventSpan::of(events as u64, rate));
         Self {
             rates: pace.rates,
             first_ms: options.first_event_time_ms,
             out_of_order_ms: options.out_of_order_ms,
             moved: Times::new(options.seed, lanes::TIMES, 0, pace),
             spans: STEPS.map(|step| spans_at(options.rate.saturating_mul(step))),
-            flight_events: options.auctions_in_flight * EPOCH / Stream::Auction.per_epoch(),
-            length: Lane::new(options.seed, lanes::AUCTION_LENGTH),
+            flight_events: options.auctions_in_flight * EPOCH / NexmarkStream::Auction.per_epoch(),
+            length: RandomStream::new(options.seed, lanes::AUCTION_LENGTH),
         }
     }
 
@@ -80,7 +80,7 @@ impl Clock {
     /// The most that [`Self::open_for`] gives.
     pub(super) fn longest_open_ms(&self) -> u64 {
         // No step is slower than the first.
-        (Span::of(self.flight_events, self.rates.rate).ms as u64 + 1) * 2
+        (EventSpan::of(self.flight_events, self.rates.rate).ms as u64 + 1) * 2
     }
 
     /// The time of each event before it is moved, stretch by stretch of one rate. Neighbours among the events
@@ -94,7 +94,7 @@ impl Clock {
             let spans = &self.spans[stretch.step];
             // Events were checked: their times fit.
             let ms = i128::from(self.first_ms) + stretch.since_ms(first.into()) as i128;
-            let mut now = Span { ms: ms as i64, rest: stretch.remainder(first.into()) };
+            let mut now = EventSpan { ms: ms as i64, rest: stretch.remainder(first.into()) };
             let mut last = first;
             times.extend(inside.iter().map(|&event| {
                 now = now.and(spans[(event - last) as usize], stretch.rate);
@@ -107,7 +107,7 @@ impl Clock {
     }
 }
 
-impl Span {
+impl EventSpan {
     /// The time that `events` events take.
     fn of(events: u64, rate: u64) -> Self {
         let (thousandfold, rate) = (u128::from(events) * 1_000, u128::from(rate));
@@ -138,10 +138,10 @@ mod tests {
             small in 1u64..5_000,
             first_event_time_ms in -1_000_000_000..1_000_000_000i64,
         ) {
-            for (rate, stream) in [rate, small, small * 1_000].into_iter().zip(Stream::ALL) {
+            for (rate, stream) in [rate, small, small * 1_000].into_iter().zip(NexmarkStream::ALL) {
                 // Keep clear of times that do not fit, which are refused.
                 let start = start.min(rate.saturating_mul(1_000_000_000));
-                let clock = Clock::new(&Options { rate, first_event_time_ms, ..Options::default() });
+                let clock = EventTimes::new(&NexmarkOptions { rate, first_event_time_ms, ..NexmarkOptions::default() });
                 let events = stream.events(start..start + 300, &mut Buffers::default());
                 for (event, time) in events.iter().zip(clock.date_time(&events, &mut Buffers::default())) {
                     let since = i128::from(*event) * 1_000 / i128::from(rate);
@@ -156,8 +156,8 @@ mod tests {
             rate in 1..300u64,
             step_every_s in 1..5u64,
         ) {
-            let clock = Clock::new(&Options { rate, step_every_s, ..Options::default() });
-            for stream in Stream::ALL {
+            let clock = EventTimes::new(&NexmarkOptions { rate, step_every_s, ..NexmarkOptions::default() });
+            for stream in NexmarkStream::ALL {
                 let events = stream.events(start..start + 700, &mut Buffers::default());
                 let times = clock.date_time(&events, &mut Buffers::default());
                 prop_assert!(times.is_sorted() && times.len() == 700);
@@ -174,8 +174,8 @@ mod tests {
             start in 0..1u64 << 40,
             step_every_s in prop_oneof![Just(0), 1..60u64],
         ) {
-            let clock = Clock::new(&Options { rate, step_every_s, auctions_in_flight, ..Options::default() });
-            let events = Stream::Auction.events(start..start + 200, &mut Buffers::default());
+            let clock = EventTimes::new(&NexmarkOptions { rate, step_every_s, auctions_in_flight, ..NexmarkOptions::default() });
+            let events = NexmarkStream::Auction.events(start..start + 200, &mut Buffers::default());
             let at = |event: u64| clock.rates.since_ms(event.into());
             for (&event, length) in events.iter().zip(clock.open_for(&events)) {
                 let flight = (at(event + auctions_in_flight * 50 / 3) - at(event)) as u64;

@@ -4,7 +4,7 @@ use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
-/// The largest [`Options::first_event_time_ms`], forwards and backwards: half of what fits.
+/// The largest [`NexmarkOptions::first_event_time_ms`], forwards and backwards: half of what fits.
 pub const MAX_FIRST_EVENT_TIME_MS: i64 = i64::MAX / 2;
 /// The largest ratio, and the largest number of people or auctions, that an option may name.
 pub const MAX_COUNT: u64 = 1_000_000_000;
@@ -13,7 +13,7 @@ pub const MAX_EVENT_BYTES: u64 = 16 * 1_024;
 
 /// The choices that define one NEXMark data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct NexmarkOptions {
     /// Two seeds give unrelated data sets.
     pub seed: u64,
     /// Events per second of event time, all streams together. Of `date_time` and `expires`.
@@ -56,7 +56,7 @@ pub struct Options {
 }
 
 /// Those of the published generator, with the rate at which the Flink suite runs it and no lead.
-impl Default for Options {
+impl Default for NexmarkOptions {
     fn default() -> Self {
         Self {
             seed: 7,
@@ -78,7 +78,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl NexmarkOptions {
     pub(super) fn pace(&self) -> Pace {
         let rates = Rates { rate: self.rate, step_every_s: self.step_every_s };
         Pace { rates, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::SchemaRef;
 
-use super::stream::Stream;
+use super::stream::NexmarkStream;
 use super::text::{Text, extra, longest_extra, sequence};
-use super::{FIRST_PERSON_ID, Parts, lanes, max_batch_rows};
-use crate::{Buffers, Rows, WorkloadError};
+use super::{EventSources, FIRST_PERSON_ID, lanes, max_batch_rows};
+use crate::{Buffers, Generator, WorkloadError};
 
 const FIRST_NAMES: [&str; 11] =
     ["Ada", "Bruno", "Clara", "Diego", "Emma", "Felix", "Greta", "Hugo", "Ines", "Jonas", "Kira"];
@@ -28,7 +28,7 @@ const NUMBERS: u64 = 8;
 /// The stream "person" of a NEXMark data set.
 #[derive(Debug, Clone)]
 pub struct Persons {
-    pub(super) parts: Arc<Parts>,
+    pub(super) parts: Arc<EventSources>,
 }
 
 impl Persons {
@@ -88,9 +88,9 @@ impl Persons {
     }
 }
 
-impl Rows for Persons {
+impl Generator for Persons {
     fn schema(&self) -> SchemaRef {
-        Stream::Person.schema()
+        NexmarkStream::Person.schema()
     }
 
     fn max_batch_rows(&self) -> u64 {
@@ -98,12 +98,12 @@ impl Rows for Persons {
     }
 
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
-        self.parts.check_rows(Stream::Person, rows, 0)
+        self.parts.check_rows(NexmarkStream::Person, rows, 0)
     }
 
     fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let options = &self.parts.options;
-        let events = Stream::Person.events(rows.clone(), buffers);
+        let events = NexmarkStream::Person.events(rows.clone(), buffers);
         let ids = Int64Array::from(buffers.filled(rows.map(|row| row as i64 + FIRST_PERSON_ID)));
         let date_time = self.parts.clock.date_time(&events, buffers);
         let strings = [

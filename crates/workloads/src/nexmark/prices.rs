@@ -1,13 +1,13 @@
 //! Prices: `round(100 * 10^(6u))` for a uniform u, from 100 to 100,000,000 and as often below 1,000 as above
 //! 10,000,000.
 //!
-//! The power is computed here and not by `powf`, whose last bit differs between platforms (W3): only
+//! The power is computed here and not by `powf`, whose last bit differs between platforms (WORKLOAD-3): only
 //! additions, multiplications and square roots, which round the same everywhere. It is faster as well.
 
 use std::sync::LazyLock;
 
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// The leading bits of a draw choose a step of the table, the others how far beyond it.
 const STEP_BITS: u32 = 10;
@@ -30,7 +30,7 @@ static POWERS: LazyLock<[f64; STEPS]> = LazyLock::new(|| {
 });
 
 /// One price per event.
-pub(super) fn prices(lane: Lane, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+pub(super) fn prices(lane: RandomStream, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
     let powers: &[f64; STEPS] = &POWERS;
     buffers.filled(events.iter().map(|&event| price(powers, lane.bits(event))))
 }

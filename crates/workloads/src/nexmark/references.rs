@@ -3,10 +3,10 @@
 //! Ids are counted from 0 here. All choices are relative to the newest id when the event happens, which
 //! depends on nothing but the event's number.
 
-use super::stream::{EPOCH, Stream};
-use super::{FIRST_AUCTION_ID, FIRST_PERSON_ID, Options};
+use super::stream::{EPOCH, NexmarkStream};
+use super::{FIRST_AUCTION_ID, FIRST_PERSON_ID, NexmarkOptions};
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// One person, and one auction, in so many is hot for a while.
 const HOT_EVERY: u64 = 100;
@@ -14,8 +14,8 @@ const HOT_EVERY: u64 = 100;
 /// Draws one reference per event: whether to the hot one, and to whom if not.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Draw {
-    pub(super) is_hot: Lane,
-    pub(super) other: Lane,
+    pub(super) is_hot: RandomStream,
+    pub(super) other: RandomStream,
     /// Of so many draws all but one are hot.
     pub(super) hot_ratio: u64,
 }
@@ -36,23 +36,33 @@ fn newest_person(event: u64) -> u64 {
 /// The newest auction when a bid happens: the last of the bid's epoch.
 #[inline(always)]
 fn newest_auction(bid: u64) -> u64 {
-    bid / EPOCH * Stream::Auction.per_epoch() + Stream::Auction.per_epoch() - 1
+    bid / EPOCH * NexmarkStream::Auction.per_epoch() + NexmarkStream::Auction.per_epoch() - 1
 }
 
 /// The sellers of auctions. The hot one is the first of the newest hundred persons.
-pub(super) fn sellers(draw: Draw, options: &Options, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+pub(super) fn sellers(
+    draw: Draw,
+    options: &NexmarkOptions,
+    events: &[u64],
+    buffers: &mut Buffers,
+) -> Vec<i64> {
     people(draw, options, events, |newest| newest / HOT_EVERY * HOT_EVERY, buffers)
 }
 
 /// The bidders of bids. The hot one is the second of the newest hundred persons, so that it is not the hot
 /// seller; while the first is the newest, it bids.
-pub(super) fn bidders(draw: Draw, options: &Options, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+pub(super) fn bidders(
+    draw: Draw,
+    options: &NexmarkOptions,
+    events: &[u64],
+    buffers: &mut Buffers,
+) -> Vec<i64> {
     people(draw, options, events, |newest| (newest / HOT_EVERY * HOT_EVERY + 1).min(newest), buffers)
 }
 
 fn people(
     draw: Draw,
-    options: &Options,
+    options: &NexmarkOptions,
     events: &[u64],
     hot: impl Fn(u64) -> u64,
     buffers: &mut Buffers,
@@ -69,7 +79,12 @@ fn people(
 }
 
 /// The auctions that are bid on. The hot one is the first of the newest hundred.
-pub(super) fn auctions(draw: Draw, options: &Options, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+pub(super) fn auctions(
+    draw: Draw,
+    options: &NexmarkOptions,
+    events: &[u64],
+    buffers: &mut Buffers,
+) -> Vec<i64> {
     let (most, lead) = (options.auctions_in_flight, options.id_lead);
     let ids = events.iter().map(|&event| {
         let newest = newest_auction(event);

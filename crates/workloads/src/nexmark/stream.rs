@@ -12,7 +12,7 @@ pub(super) const EPOCH: u64 = 50;
 
 /// One of the streams of NEXMark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stream {
+pub enum NexmarkStream {
     /// Event ids that leave 0 when divided by 50.
     Person,
     /// Event ids that leave 1 to 3.
@@ -22,12 +22,12 @@ pub enum Stream {
 }
 
 /// How many of the first `events` events are rows of `stream`.
-pub fn rows_of(stream: Stream, events: u64) -> u64 {
+pub fn rows_of(stream: NexmarkStream, events: u64) -> u64 {
     let begun = (events % EPOCH).saturating_sub(stream.first()).min(stream.per_epoch());
     events / EPOCH * stream.per_epoch() + begun
 }
 
-impl Stream {
+impl NexmarkStream {
     /// All three, in the order in which they take turns.
     pub const ALL: [Self; 3] = [Self::Person, Self::Auction, Self::Bid];
 
@@ -49,7 +49,7 @@ impl Stream {
     /// Its columns.
     pub fn schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 3]> =
-            LazyLock::new(|| Stream::ALL.map(|stream| Arc::new(Schema::new(stream.fields()))));
+            LazyLock::new(|| NexmarkStream::ALL.map(|stream| Arc::new(Schema::new(stream.fields()))));
         SCHEMAS[self as usize].clone()
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_event_is_one_row_of_one_stream() {
-        let mut events: Vec<(u64, Stream)> = Stream::ALL
+        let mut events: Vec<(u64, NexmarkStream)> = NexmarkStream::ALL
             .into_iter()
             .flat_map(|stream| {
                 stream
@@ -146,9 +146,9 @@ mod tests {
         for (expected, (event, stream)) in (0..1_234).zip(&events) {
             assert_eq!(expected, *event);
             let turn = match event % 50 {
-                0 => Stream::Person,
-                1..=3 => Stream::Auction,
-                _ => Stream::Bid,
+                0 => NexmarkStream::Person,
+                1..=3 => NexmarkStream::Auction,
+                _ => NexmarkStream::Bid,
             };
             assert_eq!(*stream, turn);
         }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn one_row_and_a_range_agree_up_to_the_last_event() {
-        for stream in Stream::ALL {
+        for stream in NexmarkStream::ALL {
             let end = rows_of(stream, u64::MAX);
             for start in [0, 1, 45, 46, 1 << 40, end - 100] {
                 for (row, event) in
@@ -167,7 +167,8 @@ mod tests {
                 }
             }
             // The very last id, 2^64 - 1, leaves 15: it is a bid.
-            let last = stream.event(end - u64::from(stream != Stream::Bid)).expect("one of the last events");
+            let last =
+                stream.event(end - u64::from(stream != NexmarkStream::Bid)).expect("one of the last events");
             assert!(u64::MAX - last < EPOCH);
             assert_eq!(stream.event(end + 1), None);
             assert!(stream.events(u64::MAX..u64::MAX, &mut Buffers::default()).is_empty());

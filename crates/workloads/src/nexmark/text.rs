@@ -7,7 +7,7 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 
 use super::lanes;
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// A column of ASCII strings in the making. Batches are bounded so that its bytes never outgrow the offsets.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Text {
 
     /// Continues the row with `length` random letters.
     #[inline]
-    pub(super) fn push_letters(&mut self, letters: Lane, length: u64) {
+    pub(super) fn push_letters(&mut self, letters: RandomStream, length: u64) {
         let end = self.values.len() + length as usize;
         for word in 0..length.div_ceil(8) {
             self.values.extend_from_slice(&eight_letters(letters.bits(word)));
@@ -42,7 +42,7 @@ impl Text {
 
     /// Continues the row with `length` random letters, about every thirteenth of them a blank, but not the
     /// first and the last.
-    pub(super) fn push_words(&mut self, letters: Lane, blanks: Lane, length: u64) {
+    pub(super) fn push_words(&mut self, letters: RandomStream, blanks: RandomStream, length: u64) {
         let start = self.values.len();
         self.push_letters(letters, length);
         let inner = self.values[start..].iter_mut().enumerate().skip(1).take((length as usize).max(2) - 2);
@@ -86,8 +86,8 @@ impl Text {
 
 /// A lane for the many numbers that one event needs for one column.
 #[inline(always)]
-pub(super) fn sequence(lane: Lane, event: u64) -> Lane {
-    Lane::new(lane.bits(event), 0)
+pub(super) fn sequence(lane: RandomStream, event: u64) -> RandomStream {
+    RandomStream::new(lane.bits(event), 0)
 }
 
 /// The column `extra`: random letters that bring rows with `used(row)` bytes up to `target` bytes on average,
@@ -99,7 +99,8 @@ pub(super) fn extra(
     used: impl Fn(usize) -> u64,
     buffers: &mut Buffers,
 ) -> ArrayRef {
-    let (lengths, letters) = (Lane::new(seed, lanes::EXTRA_LENGTH), Lane::new(seed, lanes::EXTRA));
+    let (lengths, letters) =
+        (RandomStream::new(seed, lanes::EXTRA_LENGTH), RandomStream::new(seed, lanes::EXTRA));
     let lengths = events.iter().enumerate().map(|(row, &event)| {
         let missing = target.saturating_sub(used(row));
         let slack = (missing + 2) / 5;
@@ -150,7 +151,7 @@ mod tests {
         fn rows_have_the_length_asked_for(lengths in prop::collection::vec(0..40u64, 0..50)) {
             let mut text = Text::new(lengths.len(), 0, &mut Buffers::default());
             for (row, &length) in (0u64..).zip(&lengths) {
-                text.push_letters(Lane::new(row, 0), length);
+                text.push_letters(RandomStream::new(row, 0), length);
                 text.end_row();
             }
             for (row, &length) in lengths.iter().enumerate() {
@@ -169,7 +170,7 @@ mod tests {
     fn every_letter_comes_about_as_often() {
         let mut counts = [0u32; 26];
         for row in 0..10_000 {
-            for letter in eight_letters(Lane::new(1, 2).bits(row)) {
+            for letter in eight_letters(RandomStream::new(1, 2).bits(row)) {
                 counts[usize::from(letter - b'a')] += 1;
             }
         }
@@ -181,7 +182,11 @@ mod tests {
         let mut text = Text::new(0, 0, &mut Buffers::default());
         let mut blanks = 0;
         for row in 0..2_000usize {
-            text.push_words(Lane::new(row as u64, 0), Lane::new(row as u64, 1), row as u64 % 100);
+            text.push_words(
+                RandomStream::new(row as u64, 0),
+                RandomStream::new(row as u64, 1),
+                row as u64 % 100,
+            );
             text.end_row();
             let words = text.row(row);
             assert_eq!(words.len(), row % 100);

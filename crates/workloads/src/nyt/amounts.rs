@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use arrow_array::StringArray;
 
-use super::{Options, lanes};
+use super::{NytOptions, lanes};
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::texts::Words;
 
 /// Payment types, and trips in a thousand that are paid that way.
@@ -42,15 +42,15 @@ pub(super) struct Cashier {
     payments: Vec<u8>,
     /// One for each hundredth.
     surcharges: Vec<u32>,
-    payment: Lane,
-    surcharge: Lane,
-    tip: Lane,
-    toll: Lane,
+    payment: RandomStream,
+    surcharge: RandomStream,
+    tip: RandomStream,
+    toll: RandomStream,
 }
 
 impl Cashier {
-    pub(super) fn new(options: &Options) -> Self {
-        let lane = |lane| Lane::new(options.seed, lane);
+    pub(super) fn new(options: &NytOptions) -> Self {
+        let lane = |lane| RandomStream::new(options.seed, lane);
         let payments = (0u8..).zip(PAYMENTS);
         Self {
             payments: payments.flat_map(|(place, (_, trips))| (0..trips).map(move |_| place)).collect(),

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::{Options, lanes};
+use super::{NytOptions, lanes};
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::{log_normal, round};
 
 /// Half of the trips are shorter, in miles, and two thirds within so many octaves of it.
@@ -20,13 +20,13 @@ const TRAFFIC_OCTAVES: f64 = 0.35;
 
 #[derive(Debug, Clone)]
 pub(super) struct Distances {
-    distance: Lane,
-    speed: Lane,
+    distance: RandomStream,
+    speed: RandomStream,
 }
 
 impl Distances {
-    pub(super) fn new(options: &Options) -> Self {
-        let lane = |lane| Lane::new(options.seed, lane);
+    pub(super) fn new(options: &NytOptions) -> Self {
+        let lane = |lane| RandomStream::new(options.seed, lane);
         Self { distance: lane(lanes::DISTANCE), speed: lane(lanes::SPEED) }
     }
 

@@ -5,11 +5,11 @@ use std::ops::Range;
 use arrow_array::StringArray;
 
 use super::lanes;
-use super::{DRIVERS_PER_TAXI, Options, TAXIS};
+use super::{DRIVERS_PER_TAXI, NytOptions, TAXIS};
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::{draws_of, is_among};
-use crate::texts::{Hex, Texts, Words};
+use crate::texts::{Hex, TextColumn, Words};
 
 #[derive(Debug, Clone)]
 pub(super) struct Fleet {
@@ -18,7 +18,7 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &NytOptions) -> Self {
         Self { seed: options.seed, vts: draws_of(options.vts_share) }
     }
 
@@ -48,15 +48,20 @@ impl Fleet {
         Words::<3>::new(["CMT", "VTS"]).column(taxis.iter().map(is_vts), buffers)
     }
 
-    fn lane(&self, lane: u64) -> Lane {
-        Lane::new(self.seed, lane)
+    fn lane(&self, lane: u64) -> RandomStream {
+        RandomStream::new(self.seed, lane)
     }
 }
 
 /// Hexadecimal names, as long as those of the published data. A lane gives no number twice, so no two things
 /// share a name.
-fn names(high: Lane, low: Lane, numbers: impl Iterator<Item = u64>, buffers: &mut Buffers) -> StringArray {
-    let mut texts = Texts::with_room(numbers.size_hint().0, 32, buffers);
+fn names(
+    high: RandomStream,
+    low: RandomStream,
+    numbers: impl Iterator<Item = u64>,
+    buffers: &mut Buffers,
+) -> StringArray {
+    let mut texts = TextColumn::with_room(numbers.size_hint().0, 32, buffers);
     for number in numbers {
         texts.push(&Hex::Upper.digits(high.bits(number), low.bits(number)), 32);
     }

@@ -3,7 +3,7 @@
 /// Rows and columns of the grid.
 pub const GRID_SIDE: u32 = 600;
 
-/// The cell that [`Options::hot_share`](super::Options::hot_share) speaks of, as the query numbers it.
+/// The cell that [`NytOptions::hot_share`](super::NytOptions::hot_share) speaks of, as the query numbers it.
 pub const HOT_CELL: i64 = (HOT_ROW as i64 - 1) * GRID_SIDE as i64 + HOT_COLUMN as i64;
 
 /// Grand Central: one of the busiest cells without any help.

@@ -6,7 +6,7 @@ use crate::{WorkloadError, bounds};
 
 /// The choices that define one set of trips.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct NytOptions {
     /// Two seeds give unrelated data sets, with different taxis.
     pub seed: u64,
     /// Trips that end per second of event time.
@@ -25,7 +25,7 @@ pub struct Options {
     pub hot_share: f64,
 }
 
-impl Default for Options {
+impl Default for NytOptions {
     fn default() -> Self {
         Self {
             seed: 7,
@@ -39,7 +39,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl NytOptions {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         self.pace().check()?;
         bounds::share("vts_share", self.vts_share)?;

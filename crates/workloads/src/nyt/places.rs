@@ -9,9 +9,9 @@ use std::ops::Range;
 use super::grid::{
     CELL_METRES, HOT_COLUMN, HOT_ROW, METRES_PER_DEGREE_EAST, METRES_PER_DEGREE_SOUTH, centre_of,
 };
-use super::{Options, lanes};
+use super::{NytOptions, lanes};
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::{draws_of, either_side, is_among, normal, round};
 
 /// A place where many trips start: latitude, longitude, by how many metres they scatter around it in each
@@ -52,7 +52,7 @@ const MORE_DETOUR: f64 = 0.2;
 const AVENUES: (f64, f64) = (0.484_8, 0.874_6);
 
 /// The ends of some trips, in degrees.
-pub(super) struct Ends {
+pub(super) struct TripEnds {
     pub(super) pickup_longitude: Vec<f64>,
     pub(super) pickup_latitude: Vec<f64>,
     pub(super) dropoff_longitude: Vec<f64>,
@@ -68,21 +68,21 @@ enum Start {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Places {
+pub(super) struct TripPlaces {
     /// One for each thousandth of the trips.
     starts: Vec<Start>,
     hot: u64,
-    which: Lane,
-    east: Lane,
-    north: Lane,
-    is_hot: Lane,
-    detour: Lane,
-    direction: Lane,
-    end_is_known: Lane,
+    which: RandomStream,
+    east: RandomStream,
+    north: RandomStream,
+    is_hot: RandomStream,
+    detour: RandomStream,
+    direction: RandomStream,
+    end_is_known: RandomStream,
 }
 
-impl Places {
-    pub(super) fn new(options: &Options) -> Self {
+impl TripPlaces {
+    pub(super) fn new(options: &NytOptions) -> Self {
         let mut starts = Vec::with_capacity(1_000);
         for centre in CENTRES {
             starts.extend((0..centre.3).map(|_| Start::Around(centre)));
@@ -91,7 +91,7 @@ impl Places {
             starts.extend((0..trips).map(|_| Start::Within(area)));
         }
         starts.resize(1_000, Start::Unknown);
-        let lane = |lane| Lane::new(options.seed, lane);
+        let lane = |lane| RandomStream::new(options.seed, lane);
         Self {
             starts,
             hot: draws_of(options.hot_share),
@@ -107,8 +107,8 @@ impl Places {
 
     /// The ends of trips of these distances, in hundredths of a mile. Unknown places are at (0, 0), as in the
     /// published data.
-    pub(super) fn ends(&self, hundredths: &[u32], rows: Range<u64>, buffers: &mut Buffers) -> Ends {
-        let mut ends = Ends {
+    pub(super) fn ends(&self, hundredths: &[u32], rows: Range<u64>, buffers: &mut Buffers) -> TripEnds {
+        let mut ends = TripEnds {
             pickup_longitude: buffers.take(hundredths.len()),
             pickup_latitude: buffers.take(hundredths.len()),
             dropoff_longitude: buffers.take(hundredths.len()),

@@ -7,7 +7,7 @@ use crate::{WorkloadError, bounds};
 
 /// The choices that define one set of readings.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct SgOptions {
     /// Two seeds give unrelated data sets, with different houses.
     pub seed: u64,
     /// Rows per second of event time.
@@ -25,7 +25,7 @@ pub struct Options {
     pub zipf: f64,
 }
 
-impl Default for Options {
+impl Default for SgOptions {
     fn default() -> Self {
         Self {
             seed: 7,
@@ -39,7 +39,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl SgOptions {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         self.pace().check()?;
         bounds::within("houses", self.houses.into(), 1, MAX_HOUSES.into())?;

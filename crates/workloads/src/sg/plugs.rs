@@ -1,9 +1,9 @@
 //! The plugs: in a household, in a house, with something plugged in or nothing.
 
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::log_normal;
 
-use super::Options;
+use super::SgOptions;
 
 /// A house has 1 to 14 households, and a household 1 to 14 plugs: some numbers of the published data.
 const MOST_HOUSEHOLDS: u64 = 14;
@@ -20,7 +20,7 @@ const MOST_WATTS: f64 = 3_600.0;
 const MEDIAN_KILOWATT_HOURS: f64 = 5.0;
 const WORK_OCTAVES: f64 = 2.5;
 
-// Part of the data set, as all lanes (W3).
+// Part of the data set, as all lanes (WORKLOAD-3).
 const LANE_HOUSEHOLDS: u64 = 300;
 const LANE_PLUGS: u64 = 301;
 const LANE_IN_USE: u64 = 302;
@@ -41,8 +41,8 @@ pub(super) struct Plug {
 }
 
 /// All plugs of the grid, house by house.
-pub(super) fn plugs(options: &Options) -> Vec<Plug> {
-    let lane = |lane| Lane::new(options.seed, lane);
+pub(super) fn plugs(options: &SgOptions) -> Vec<Plug> {
+    let lane = |lane| RandomStream::new(options.seed, lane);
     let mut plugs = Vec::new();
     for house in 0..u64::from(options.houses) {
         for household in 0..1 + lane(LANE_HOUSEHOLDS).below(house, MOST_HOUSEHOLDS) {

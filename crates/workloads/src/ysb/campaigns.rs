@@ -7,11 +7,11 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::columns::LANE_CAMPAIGNS;
 use super::{ADS, ADS_PER_CAMPAIGN};
-use crate::random::Lane;
+use crate::random::RandomStream;
 
 /// The campaign of each ad, by ad id: the ads are shuffled by the seed, then dealt out ten to a campaign.
 pub fn campaign_of_ads(seed: u64) -> Vec<i64> {
-    let lane = Lane::new(seed, LANE_CAMPAIGNS);
+    let lane = RandomStream::new(seed, LANE_CAMPAIGNS);
     let mut campaigns: Vec<i64> = (0..ADS).map(|place| i64::from(place / ADS_PER_CAMPAIGN)).collect();
     for last in (1..campaigns.len()).rev() {
         let other = lane.below(last as u64, last as u64 + 1) as usize;

@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ADS, Options};
+use super::{ADS, YsbOptions};
 use crate::Buffers;
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::rates::Rates;
 use crate::shapes::{SHARE_BITS, draws_of};
 use crate::times::Times;
@@ -17,7 +17,7 @@ pub(super) const USERS: u64 = 100;
 pub(super) const PAGES: u64 = 100;
 const AD_TYPES: u64 = 5;
 
-// One lane for each thing that is drawn. The numbers are part of the data set (W3): never reuse or renumber
+// One lane for each thing that is drawn. The numbers are part of the data set (WORKLOAD-3): never reuse or renumber
 // them.
 const LANE_USER: u64 = 1;
 const LANE_PAGE: u64 = 2;
@@ -31,7 +31,7 @@ pub(super) const LANE_CAMPAIGNS: u64 = 10;
 
 /// The options in the form in which the loops need them.
 #[derive(Debug, Clone)]
-pub(super) struct Columns {
+pub(super) struct EventColumns {
     seed: u64,
     pub(super) times: Times,
     events: Events,
@@ -56,9 +56,9 @@ impl Events {
     }
 }
 
-impl Columns {
+impl EventColumns {
     /// From options that were checked.
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &YsbOptions) -> Self {
         let doubled = Events::new((options.view_share * 2.0).min(1.0));
         Self {
             seed: options.seed,
@@ -123,8 +123,8 @@ impl Columns {
         buffers.filled(rows.map(|row| (lane.bits(row) >> 32) as i64))
     }
 
-    fn lane(&self, lane: u64) -> Lane {
-        Lane::new(self.seed, lane)
+    fn lane(&self, lane: u64) -> RandomStream {
+        RandomStream::new(self.seed, lane)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{WorkloadError, bounds};
 
 /// The choices that define one YSB data set.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct YsbOptions {
     /// Two seeds give unrelated data sets, with different campaigns.
     pub seed: u64,
     /// Rows per second of event time.
@@ -28,7 +28,7 @@ pub struct Options {
     pub switch_every_s: u64,
 }
 
-impl Default for Options {
+impl Default for YsbOptions {
     fn default() -> Self {
         Self {
             seed: 7,
@@ -43,7 +43,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl YsbOptions {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         self.pace().check()?;
         bounds::exponent(self.zipf)?;

@@ -10,10 +10,10 @@ use arrow_array::{ArrayRef, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::columns::{PAGES, USERS};
-use super::{ADS, CAMPAIGNS, Options, Ysb, campaign_of_ads};
-use crate::random::Lane;
-use crate::texts::{Hex, Texts, Words};
-use crate::{Buffers, Rows, WorkloadError};
+use super::{ADS, CAMPAIGNS, Ysb, YsbOptions, campaign_of_ads};
+use crate::random::RandomStream;
+use crate::texts::{Hex, TextColumn, Words};
+use crate::{Buffers, Generator, WorkloadError};
 
 /// The words of `ad_type`, by number.
 const AD_TYPES: [&str; 5] = ["banner", "modal", "sponsored-search", "mail", "mobile"];
@@ -73,7 +73,7 @@ impl YsbStrings {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: YsbOptions) -> Result<Self, WorkloadError> {
         let texts = Tables {
             users: uuids(USER, USERS),
             pages: uuids(PAGE, PAGES),
@@ -86,12 +86,12 @@ impl YsbStrings {
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &YsbOptions {
         self.numbers.options()
     }
 }
 
-impl Rows for YsbStrings {
+impl Generator for YsbStrings {
     fn schema(&self) -> SchemaRef {
         schema_strings()
     }
@@ -136,7 +136,7 @@ fn of<const WIDTH: usize>(words: &Words<WIDTH>, numbers: Vec<i64>, buffers: &mut
 
 impl Tables {
     fn addresses(&self, ips: Vec<i64>, buffers: &mut Buffers) -> ArrayRef {
-        let mut texts = Texts::with_room(ips.len(), 16, buffers);
+        let mut texts = TextColumn::with_room(ips.len(), 16, buffers);
         for ip in &ips {
             let [_, _, _, _, a, b, c, d] = ip.to_be_bytes();
             for byte in [a, b, c] {
@@ -167,8 +167,8 @@ fn uuids(kind: u64, n: u64) -> Words<UUID_LENGTH> {
 /// A UUID of version 4. All 64 bits of the lane's number are in it, and a lane gives no number twice: two
 /// things of a kind never share one.
 fn uuid(kind: u64, number: u64) -> String {
-    let bits = Lane::new(UUID_SEED, kind).bits(number);
-    let filling = Lane::new(UUID_SEED, kind + FILLING).bits(number);
+    let bits = RandomStream::new(UUID_SEED, kind).bits(number);
+    let filling = RandomStream::new(UUID_SEED, kind + FILLING).bits(number);
     // Four bits make room for the version, and go behind the two bits of the variant.
     let high = (bits & !0xF000) | 0x4000;
     let low = (0b10 << 62) | ((bits >> 12 & 0xF) << 58) | (filling >> 6);
@@ -190,7 +190,7 @@ mod tests {
             let high = u64::from_str_radix(&digits[..16], 16).unwrap();
             let low = u64::from_str_radix(&digits[16..], 16).unwrap();
             let bits = (high & !0xF000) | ((low >> 58 & 0xF) << 12);
-            prop_assert_eq!(bits, Lane::new(UUID_SEED, kind).bits(number));
+            prop_assert_eq!(bits, RandomStream::new(UUID_SEED, kind).bits(number));
             prop_assert_eq!((high >> 12 & 0xF, low >> 62), (4, 0b10));
         }
     }

@@ -7,18 +7,18 @@ use std::collections::{HashMap, HashSet};
 
 use arrow_array::RecordBatch;
 use laws::{checksum, close, only_these_differ, quantile, real, share, tally, whole};
-use penstock_workloads::Rows;
-use penstock_workloads::cm::{Cm, FAIL, MACHINES, MAX_JOBS, Options, schema};
+use penstock_workloads::Generator;
+use penstock_workloads::cm::{Cm, CmOptions, FAIL, MACHINES, MAX_JOBS, schema};
 use proptest::prelude::*;
 
 const ROWS: u64 = 200_000;
 const OF_JOB: [&str; 8] = ["job", "user", "category", "priority", "cpu", "ram", "disk", "constraints"];
 
-fn rows_of(options: Options) -> RecordBatch {
+fn rows_of(options: CmOptions) -> RecordBatch {
     Cm::new(options).and_then(|cm| cm.generate(0..ROWS)).expect("good options and a small range")
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = CmOptions> {
     (
         any::<u64>(),
         prop_oneof![1..100u64, 1..10_000_000u64],
@@ -30,7 +30,7 @@ fn any_options() -> impl Strategy<Value = Options> {
         0.0..=1.0,
     )
         .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share)| {
-            Options { seed, rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share }
+            CmOptions { seed, rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share }
         })
 }
 
@@ -68,7 +68,7 @@ fn the_schema_is_the_one_of_the_trace() {
 
 #[test]
 fn a_job_keeps_what_it_asks_for() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(CmOptions::default());
     let jobs = whole(&batch, "job");
     for name in ["user", "category", "priority", "constraints"] {
         let mut of: HashMap<i64, i64> = HashMap::new();
@@ -93,7 +93,7 @@ fn a_job_keeps_what_it_asks_for() {
 
 #[test]
 fn a_few_jobs_have_most_events() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(CmOptions::default());
     let mut of_job: HashMap<i64, u64> = HashMap::new();
     let mut tasks: HashMap<i64, HashSet<i64>> = HashMap::new();
     for (job, task) in whole(&batch, "job").into_iter().zip(whole(&batch, "task")) {
@@ -110,7 +110,7 @@ fn a_few_jobs_have_most_events() {
     assert_eq!(tasks[&counts[0].1].len(), 4_001);
     assert!(tasks[&counts[239].1].len() < 20);
 
-    let uniform = rows_of(Options { jobs: 10, zipf: 0.0, ..Options::default() });
+    let uniform = rows_of(CmOptions { jobs: 10, zipf: 0.0, ..CmOptions::default() });
     let jobs = whole(&uniform, "job");
     let distinct: HashSet<i64> = jobs.iter().copied().collect();
     assert_eq!(distinct.len(), 10);
@@ -121,7 +121,7 @@ fn a_few_jobs_have_most_events() {
 
 #[test]
 fn events_come_as_often_as_in_the_trace() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(CmOptions::default());
     let events = whole(&batch, "event_type");
     let shares: Vec<f64> = tally(events, 6).into_iter().map(|n| n as f64 / ROWS as f64).collect();
     for (event, expected) in [0.326, 0.324, 0.012, 0.005, 0.273, 0.06].into_iter().enumerate() {
@@ -131,7 +131,7 @@ fn events_come_as_often_as_in_the_trace() {
 
 #[test]
 fn events_have_a_machine_where_one_is_involved() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(CmOptions::default());
     let (events, machines) = (whole(&batch, "event_type"), whole(&batch, "machine"));
     let of = |event: i64| -> Vec<i64> {
         events
@@ -154,7 +154,7 @@ fn events_have_a_machine_where_one_is_involved() {
 fn the_queries_have_something_to_find() {
     // CM1 groups by category, CM2 keeps failures and groups by job.
     for seed in 0..20 {
-        let batch = rows_of(Options { seed, ..Options::default() });
+        let batch = rows_of(CmOptions { seed, ..CmOptions::default() });
         let categories = whole(&batch, "category");
         for category in 0..4 {
             assert!(
@@ -176,45 +176,49 @@ fn the_queries_have_something_to_find() {
 
 #[test]
 fn an_option_leaves_the_other_columns_alone() {
-    let plain = rows_of(Options::default());
-    only_these_differ(&plain, &rows_of(Options { rate: 12, ..Options::default() }), &["timestamp"]);
-    only_these_differ(&plain, &rows_of(Options { out_of_order_ms: 9, ..Options::default() }), &["timestamp"]);
-    only_these_differ(&plain, &rows_of(Options { late_every: 9, ..Options::default() }), &["timestamp"]);
-    let failing = rows_of(Options { fail_share: 0.5, ..Options::default() });
+    let plain = rows_of(CmOptions::default());
+    only_these_differ(&plain, &rows_of(CmOptions { rate: 12, ..CmOptions::default() }), &["timestamp"]);
+    only_these_differ(
+        &plain,
+        &rows_of(CmOptions { out_of_order_ms: 9, ..CmOptions::default() }),
+        &["timestamp"],
+    );
+    only_these_differ(&plain, &rows_of(CmOptions { late_every: 9, ..CmOptions::default() }), &["timestamp"]);
+    let failing = rows_of(CmOptions { fail_share: 0.5, ..CmOptions::default() });
     only_these_differ(&plain, &failing, &["event_type", "machine"]);
     close("failing", share(&whole(&failing, "event_type"), |&event| event == 3), 0.5, 0.01);
     let of_job: Vec<&str> = OF_JOB.into_iter().chain(["task"]).collect();
-    only_these_differ(&plain, &rows_of(Options { zipf: 0.5, ..Options::default() }), &of_job);
+    only_these_differ(&plain, &rows_of(CmOptions { zipf: 0.5, ..CmOptions::default() }), &of_job);
 }
 
 #[test]
 fn bad_options_and_ranges_are_refused_by_name() {
-    let message = |options: Options| Cm::new(options).unwrap_err().to_string();
-    let plain = Options::default;
+    let message = |options: CmOptions| Cm::new(options).unwrap_err().to_string();
+    let plain = CmOptions::default;
     assert_eq!(
-        message(Options { rate: 0, ..plain() }),
+        message(CmOptions { rate: 0, ..plain() }),
         "rate must be between 1 and 9223372036854775807, got 0"
     );
-    assert_eq!(message(Options { jobs: 0, ..plain() }), "jobs must be between 1 and 50000, got 0");
+    assert_eq!(message(CmOptions { jobs: 0, ..plain() }), "jobs must be between 1 and 50000, got 0");
     assert_eq!(
-        message(Options { jobs: MAX_JOBS + 1, ..plain() }),
+        message(CmOptions { jobs: MAX_JOBS + 1, ..plain() }),
         "jobs must be between 1 and 50000, got 50001"
     );
     assert_eq!(
-        message(Options { zipf: -1.0, ..plain() }),
+        message(CmOptions { zipf: -1.0, ..plain() }),
         "zipf must be a finite exponent of at least 0 (0 is uniform), got -1"
     );
     assert_eq!(
-        message(Options { fail_share: 1.5, ..plain() }),
+        message(CmOptions { fail_share: 1.5, ..plain() }),
         "fail_share must be a number between 0 and 1, got 1.5"
     );
-    laws::times_that_do_not_fit_are_refused(&Cm::new(Options { rate: 1, ..plain() }).unwrap());
+    laws::times_that_do_not_fit_are_refused(&Cm::new(CmOptions { rate: 1, ..plain() }).unwrap());
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything = Options {
+    let everything = CmOptions {
         seed: 42,
         rate: 3_000,
         step_every_s: 0,
@@ -224,10 +228,10 @@ fn the_data_set_never_changes() {
         zipf: 0.7,
         fail_share: 0.1,
     };
-    let sum = |options: Options, start: u64| {
+    let sum = |options: CmOptions, start: u64| {
         checksum(&Cm::new(options).unwrap().generate(start..start + 1_000).unwrap())
     };
-    assert_eq!(sum(Options::default(), 0), 0xFB10_D87A_89DB_D220);
-    assert_eq!(sum(Options::default(), 1 << 40), 0xB23B_15C9_3D61_0502);
+    assert_eq!(sum(CmOptions::default(), 0), 0xFB10_D87A_89DB_D220);
+    assert_eq!(sum(CmOptions::default(), 1 << 40), 0xB23B_15C9_3D61_0502);
     assert_eq!(sum(everything, 0), 0x97C3_1EC6_C442_9999);
 }

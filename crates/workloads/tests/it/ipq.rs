@@ -5,24 +5,25 @@ use crate::laws;
 
 use arrow_array::RecordBatch;
 use laws::{checksum, close, only_these_differ, quantile, share, tally, whole};
-use penstock_workloads::Rows;
+use penstock_workloads::Generator;
 use penstock_workloads::ipq::{
-    Ipq, MAX_SOURCES, OTHER_KEYS, Options, PERIOD_S, Query, Tenants, Urgency, logs_schema, revenue_schema,
+    Ipq, IpqOptions, MAX_SOURCES, OTHER_KEYS, PERIOD_S, TenantQuery, Tenants, Urgency, logs_schema,
+    revenue_schema,
 };
 use proptest::prelude::*;
 
 const ROWS: u64 = 200_000;
 
-fn variable() -> Options {
-    Options { is_variable: true, ..Options::default() }
+fn variable() -> IpqOptions {
+    IpqOptions { is_variable: true, ..IpqOptions::default() }
 }
 
-fn revenue(options: Options, source: u16) -> RecordBatch {
+fn revenue(options: IpqOptions, source: u16) -> RecordBatch {
     let revenue = Ipq::new(options).and_then(|ipq| ipq.revenue(source)).expect("good options and a source");
     laws::rows(&revenue, 0..ROWS)
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = IpqOptions> {
     (
         any::<u64>(),
         1..100u16,
@@ -35,7 +36,7 @@ fn any_options() -> impl Strategy<Value = Options> {
         prop_oneof![Just(0), 1..50u64],
     )
         .prop_map(|(seed, sources, rate, is_variable, skew, keys, zipf, out_of_order_ms, late_every)| {
-            Options { seed, sources, rate, is_variable, skew, keys, zipf, out_of_order_ms, late_every }
+            IpqOptions { seed, sources, rate, is_variable, skew, keys, zipf, out_of_order_ms, late_every }
         })
 }
 
@@ -95,19 +96,19 @@ fn the_schemas_are_those_of_the_queries() {
 
 #[test]
 fn plain_sources_send_the_same_each_second() {
-    let ipq = Ipq::new(Options::default()).unwrap();
+    let ipq = Ipq::new(IpqOptions::default()).unwrap();
     for (source, second) in [(0, 0), (7, 1_000_000), (3, 77)] {
         assert_eq!(ipq.volume(source, second).unwrap(), 1_000);
         assert_eq!(ipq.rows_before(source, second).unwrap(), second * 1_000);
     }
-    let times = whole(&revenue(Options::default(), 5), "timestamp");
+    let times = whole(&revenue(IpqOptions::default(), 5), "timestamp");
     assert!(times.into_iter().zip(0..).all(|(time, row)| time == row));
     assert_eq!(ipq.rows_before(0, u64::MAX).unwrap(), u64::MAX);
 }
 
 #[test]
 fn volumes_follow_paretos_law() {
-    let ipq = Ipq::new(Options { rate: 10_000, ..variable() }).unwrap();
+    let ipq = Ipq::new(IpqOptions { rate: 10_000, ..variable() }).unwrap();
     let mut volumes = Vec::new();
     for source in 0..8 {
         for period in 0..40 {
@@ -135,25 +136,26 @@ fn volumes_follow_paretos_law() {
 #[test]
 fn skew_sets_the_first_source_apart_from_the_last() {
     for (sources, rate) in [(2, 1_000), (8, 10_000), (100, 50_000)] {
-        let ipq = Ipq::new(Options { sources, rate, skew: 200, ..Options::default() }).unwrap();
+        let ipq = Ipq::new(IpqOptions { sources, rate, skew: 200, ..IpqOptions::default() }).unwrap();
         let rates: Vec<u64> = (0..sources).map(|source| ipq.volume(source, 0).unwrap()).collect();
         assert!(rates.is_sorted_by(|a, b| a >= b));
         close("skew", rates[0] as f64 / *rates.last().unwrap() as f64, 200.0, 25.0);
         let total = rates.iter().sum::<u64>() as f64;
         close("rows of all sources", total / (f64::from(sources) * rate as f64), 1.0, 0.001);
     }
-    let alone = Ipq::new(Options { sources: 1, skew: 200, ..Options::default() }).unwrap();
+    let alone = Ipq::new(IpqOptions { sources: 1, skew: 200, ..IpqOptions::default() }).unwrap();
     assert_eq!(alone.volume(0, 0).unwrap(), 1_000);
-    let even = Ipq::new(Options { sources: 7, rate: 999, ..Options::default() }).unwrap();
+    let even = Ipq::new(IpqOptions { sources: 7, rate: 999, ..IpqOptions::default() }).unwrap();
     assert!((0..7).all(|source| even.volume(source, 3).unwrap() == 999));
     // However little is left for it, a source sends something.
-    let poor = Ipq::new(Options { sources: 100, rate: 1, skew: 1_000_000, ..Options::default() }).unwrap();
+    let poor =
+        Ipq::new(IpqOptions { sources: 100, rate: 1, skew: 1_000_000, ..IpqOptions::default() }).unwrap();
     assert_eq!(poor.volume(99, 0).unwrap(), 1);
 }
 
 #[test]
 fn columns_have_their_distributions() {
-    let batch = revenue(Options::default(), 0);
+    let batch = revenue(IpqOptions::default(), 0);
     for (name, n) in [("key", 1_000), ("other_key", OTHER_KEYS as usize)] {
         let expected = ROWS as f64 / n as f64;
         for count in tally(whole(&batch, name), n) {
@@ -165,13 +167,13 @@ fn columns_have_their_distributions() {
     close("upper sixth of the revenue", quantile(&cents, 0.8413), 113.0, 5.0);
     assert!(cents.iter().all(|cents| (1.0..1_500.0).contains(cents)));
 
-    let logs = Ipq::new(Options::default()).unwrap().logs(0).unwrap().generate(0..ROWS).unwrap();
+    let logs = Ipq::new(IpqOptions::default()).unwrap().logs(0).unwrap().generate(0..ROWS).unwrap();
     for (name, n) in [("key", 1_000), ("value", 1_000)] {
         assert!(tally(whole(&logs, name), n).iter().all(|count| (110..300).contains(count)), "{name}");
     }
     assert_ne!(whole(&logs, "key"), whole(&batch, "key"));
 
-    let skewed = revenue(Options { zipf: 1.0, ..Options::default() }, 0);
+    let skewed = revenue(IpqOptions { zipf: 1.0, ..IpqOptions::default() }, 0);
     close("key 0", share(&whole(&skewed, "key"), |&key| key == 0), 0.1336, 0.005);
 }
 
@@ -191,33 +193,33 @@ fn sources_and_seeds_are_unrelated() {
     let batch = revenue(variable(), 0);
     let columns = ["timestamp", "key", "other_key", "revenue"];
     only_these_differ(&batch, &revenue(variable(), 1), &columns);
-    only_these_differ(&batch, &revenue(Options { seed: 8, ..variable() }, 0), &columns);
+    only_these_differ(&batch, &revenue(IpqOptions { seed: 8, ..variable() }, 0), &columns);
 }
 
 #[test]
 fn an_option_leaves_the_other_columns_alone() {
-    let plain = revenue(Options::default(), 1);
+    let plain = revenue(IpqOptions::default(), 1);
     let others = [
-        Options { rate: 12, ..Options::default() },
-        Options { skew: 200, ..Options::default() },
-        Options { sources: 9, skew: 200, ..Options::default() },
-        Options { out_of_order_ms: 9, ..Options::default() },
-        Options { late_every: 9, ..Options::default() },
+        IpqOptions { rate: 12, ..IpqOptions::default() },
+        IpqOptions { skew: 200, ..IpqOptions::default() },
+        IpqOptions { sources: 9, skew: 200, ..IpqOptions::default() },
+        IpqOptions { out_of_order_ms: 9, ..IpqOptions::default() },
+        IpqOptions { late_every: 9, ..IpqOptions::default() },
         variable(),
     ];
     for other in others {
         only_these_differ(&plain, &revenue(other, 1), &["timestamp"]);
     }
-    only_these_differ(&plain, &revenue(Options { keys: 50, ..Options::default() }, 1), &["key"]);
-    only_these_differ(&plain, &revenue(Options { zipf: 1.0, ..Options::default() }, 1), &["key"]);
-    only_these_differ(&plain, &revenue(Options { sources: 9, ..Options::default() }, 1), &[]);
+    only_these_differ(&plain, &revenue(IpqOptions { keys: 50, ..IpqOptions::default() }, 1), &["key"]);
+    only_these_differ(&plain, &revenue(IpqOptions { zipf: 1.0, ..IpqOptions::default() }, 1), &["key"]);
+    only_these_differ(&plain, &revenue(IpqOptions { sources: 9, ..IpqOptions::default() }, 1), &[]);
 }
 
 #[test]
 fn times_are_moved_as_asked() {
     let plain = whole(&revenue(variable(), 0), "timestamp");
     let moved =
-        whole(&revenue(Options { out_of_order_ms: 50, late_every: 100, ..variable() }, 0), "timestamp");
+        whole(&revenue(IpqOptions { out_of_order_ms: 50, late_every: 100, ..variable() }, 0), "timestamp");
     let by: Vec<i64> = plain.iter().zip(&moved).map(|(plain, moved)| moved - plain).collect();
     assert!(by.iter().all(|by| (-60_050..=50).contains(by)) && by.contains(&50) && by.contains(&-50));
     close("late", share(&by, |&by| by < -50), 0.01, 0.002);
@@ -238,8 +240,8 @@ fn tenants_are_the_ones_of_the_benchmark() {
         assert!(job.target_ms > 100 * job.window_ms && job.sources.is_variable && job.sources.skew == 200);
         assert!(job.sources.rate > 1_000);
     }
-    let queries: Vec<Query> = urgent.iter().map(|job| job.query).collect();
-    assert_eq!(queries, [Query::Ipq1, Query::Ipq2, Query::Ipq3, Query::Ipq4]);
+    let queries: Vec<TenantQuery> = urgent.iter().map(|job| job.query).collect();
+    assert_eq!(queries, [TenantQuery::Ipq1, TenantQuery::Ipq2, TenantQuery::Ipq3, TenantQuery::Ipq4]);
     let mut seeds: Vec<u64> = jobs.iter().map(|job| job.sources.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
@@ -251,18 +253,18 @@ fn tenants_are_the_ones_of_the_benchmark() {
 
 #[test]
 fn bad_options_and_ranges_are_refused_by_name() {
-    let message = |options: Options| Ipq::new(options).unwrap_err().to_string();
-    let plain = Options::default;
-    assert_eq!(message(Options { rate: 0, ..plain() }), "rate must be between 1 and 1000000000, got 0");
-    assert_eq!(message(Options { sources: 0, ..plain() }), "sources must be between 1 and 10000, got 0");
-    assert_eq!(message(Options { skew: 0, ..plain() }), "skew must be between 1 and 1000000, got 0");
-    assert_eq!(message(Options { keys: 0, ..plain() }), "keys must be between 1 and 65535, got 0");
+    let message = |options: IpqOptions| Ipq::new(options).unwrap_err().to_string();
+    let plain = IpqOptions::default;
+    assert_eq!(message(IpqOptions { rate: 0, ..plain() }), "rate must be between 1 and 1000000000, got 0");
+    assert_eq!(message(IpqOptions { sources: 0, ..plain() }), "sources must be between 1 and 10000, got 0");
+    assert_eq!(message(IpqOptions { skew: 0, ..plain() }), "skew must be between 1 and 1000000, got 0");
+    assert_eq!(message(IpqOptions { keys: 0, ..plain() }), "keys must be between 1 and 65535, got 0");
     assert_eq!(
-        message(Options { zipf: -1.0, ..plain() }),
+        message(IpqOptions { zipf: -1.0, ..plain() }),
         "zipf must be a finite exponent of at least 0 (0 is uniform), got -1"
     );
     assert_eq!(
-        message(Options { out_of_order_ms: 31_536_000_001, ..plain() }),
+        message(IpqOptions { out_of_order_ms: 31_536_000_001, ..plain() }),
         "out_of_order_ms must be between 0 and 31536000000, got 31536000001"
     );
     let ipq = Ipq::new(plain()).unwrap();
@@ -286,7 +288,7 @@ fn bad_options_and_ranges_are_refused_by_name() {
     assert_eq!(tenants(Tenants { bulk_skew: 0, ..mix() }), "bulk_skew must be between 1 and 1000000, got 0");
 
     for is_variable in [false, true] {
-        let slow = Ipq::new(Options { rate: 1, is_variable, ..plain() }).unwrap();
+        let slow = Ipq::new(IpqOptions { rate: 1, is_variable, ..plain() }).unwrap();
         laws::times_that_do_not_fit_are_refused(&slow.revenue(0).unwrap());
         laws::times_that_do_not_fit_are_refused(&slow.logs(0).unwrap());
     }
@@ -294,14 +296,14 @@ fn bad_options_and_ranges_are_refused_by_name() {
 
 #[test]
 fn the_far_end_of_the_data_set_can_be_reached() {
-    let options = Options {
+    let options = IpqOptions {
         sources: MAX_SOURCES,
         rate: 1_000_000_000,
         skew: 1_000_000,
         is_variable: true,
         out_of_order_ms: 50,
         late_every: 2,
-        ..Options::default()
+        ..IpqOptions::default()
     };
     let ipq = Ipq::new(options).unwrap();
     for source in [0, MAX_SOURCES - 1] {
@@ -310,10 +312,10 @@ fn the_far_end_of_the_data_set_can_be_reached() {
     }
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything = Options {
+    let everything = IpqOptions {
         seed: 42,
         sources: 20,
         rate: 3_000,
@@ -324,13 +326,13 @@ fn the_data_set_never_changes() {
         out_of_order_ms: 50,
         late_every: 20,
     };
-    let sums = |options: Options, source: u16, start: u64| {
+    let sums = |options: IpqOptions, source: u16, start: u64| {
         let ipq = Ipq::new(options).unwrap();
         let rows = start..start + 1_000;
         let revenue = ipq.revenue(source).unwrap().generate(rows.clone()).unwrap();
         [checksum(&revenue), checksum(&ipq.logs(source).unwrap().generate(rows).unwrap())]
     };
-    assert_eq!(sums(Options::default(), 0, 0), [0xF597_BCC5_A7EF_8BF9, 0xF51C_E0C5_5247_8856]);
+    assert_eq!(sums(IpqOptions::default(), 0, 0), [0xF597_BCC5_A7EF_8BF9, 0xF51C_E0C5_5247_8856]);
     assert_eq!(sums(variable(), 3, 1 << 40), [0x3542_10AA_B8C6_8077, 0x5165_0E1C_39EA_C77A]);
     assert_eq!(sums(everything.clone(), 0, 0), [0x6A42_C431_D55D_CA3A, 0xEE0A_F37F_6D40_F6C5]);
     let ipq = Ipq::new(everything).unwrap();

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use expressways::{BUSY, LAST_FOOT, Row, busy, by_car, names, rows_of};
 use laws::{any_split_is_the_same, checksum, described, whole};
-use penstock_workloads::lrb::{Lrb, MAX_OUT_OF_ORDER_S, Options, SEGMENT_FT, schema};
-use penstock_workloads::{MAX_BATCH_ROWS, Rows, WorkloadError};
+use penstock_workloads::lrb::{Lrb, LrbOptions, MAX_OUT_OF_ORDER_S, SEGMENT_FT, schema};
+use penstock_workloads::{Generator, MAX_BATCH_ROWS, WorkloadError};
 use proptest::prelude::*;
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = LrbOptions> {
     (
         (any::<u64>(), 1..4u64, 1..25u64, 1..40u64, 1..=60u64),
         prop_oneof![Just(0), 60..900u64],
@@ -27,7 +27,7 @@ fn any_options() -> impl Strategy<Value = Options> {
                 queries_every,
                 out_of_order_s,
                 late_every,
-            )| Options {
+            )| LrbOptions {
                 seed,
                 expressways,
                 minutes,
@@ -91,7 +91,7 @@ fn rows_are_in_order_and_within_their_bounds() {
 
 #[test]
 fn the_default_is_three_hours_with_the_published_load() {
-    let lrb = Lrb::new(Options::default()).unwrap();
+    let lrb = Lrb::new(LrbOptions::default()).unwrap();
     assert!((5_000_000..9_000_000).contains(&lrb.rows()), "{} rows", lrb.rows());
     let batch = lrb.generate(lrb.rows() - 60_000..lrb.rows()).unwrap();
     let times = whole(&batch, "time");
@@ -118,19 +118,19 @@ fn the_default_is_three_hours_with_the_published_load() {
 
 #[test]
 fn an_option_leaves_the_rest_alone() {
-    let options = || Options { minutes: 20, cars_per_second: 60, ..Options::default() };
-    let rows = |options: Options| rows_of(&Lrb::new(options).unwrap());
+    let options = || LrbOptions { minutes: 20, cars_per_second: 60, ..LrbOptions::default() };
+    let rows = |options: LrbOptions| rows_of(&Lrb::new(options).unwrap());
     let plain = rows(options());
 
     // Fewer minutes are the beginning, whatever accident is under way.
     for minutes in [1, 7, 12, 13, 19] {
-        let beginning = rows(Options { minutes, ..options() });
+        let beginning = rows(LrbOptions { minutes, ..options() });
         assert!(beginning.iter().all(|row| row.time < minutes as i64 * 60));
         assert_eq!(plain[..beginning.len()], beginning);
         assert!(plain[beginning.len()].time >= minutes as i64 * 60);
     }
     // More expressways leave those that there are as they are.
-    let more = rows(Options { expressways: 3, ..options() });
+    let more = rows(LrbOptions { expressways: 3, ..options() });
     let of_first: Vec<Row> = more.iter().filter(|row| row.xway == 0).copied().collect();
     assert_eq!(plain, of_first);
     for xway in 1..3 {
@@ -142,35 +142,35 @@ fn an_option_leaves_the_rest_alone() {
         .collect();
     assert!(vids.values().all(|roads| roads.len() == 1));
     // Reports at other times tell of the same ways. Only where a car leaves depends on them.
-    let often = rows(Options { report_every: 10, ..options() });
+    let often = rows(LrbOptions { report_every: 10, ..options() });
     let at: BTreeMap<(i64, i64), Row> = often.iter().map(|row| ((row.vid, row.time), *row)).collect();
     for row in plain.iter().filter(|row| row.lane != 4) {
         assert_eq!(at[&(row.vid, row.time)], *row);
     }
     // Disorder changes times alone.
-    let disorder = rows(Options { out_of_order_s: 2, late_every: 50, ..options() });
+    let disorder = rows(LrbOptions { out_of_order_s: 2, late_every: 50, ..options() });
     assert!(disorder.iter().zip(&plain).all(|(moved, row)| Row { time: row.time, ..*moved } == *row));
     // Requests are rows between the reports.
-    let requests = rows(Options { queries_every: 10, ..options() });
+    let requests = rows(LrbOptions { queries_every: 10, ..options() });
     let reports: Vec<Row> = requests.iter().filter(|row| row.kind == 0).copied().collect();
     assert_eq!(reports, plain);
-    assert_ne!(rows(Options { seed: 8, ..options() })[..1_000], plain[..1_000]);
+    assert_ne!(rows(LrbOptions { seed: 8, ..options() })[..1_000], plain[..1_000]);
 }
 
 #[test]
 fn disorder_is_as_far_and_as_frequent_as_asked() {
     let rows = &BUSY.1;
-    let moved = |options: Options| -> Vec<i64> {
+    let moved = |options: LrbOptions| -> Vec<i64> {
         let all = rows_of(&Lrb::new(options).unwrap());
         all.iter().zip(rows).map(|(moved, row)| moved.time - row.time).collect()
     };
-    let jitter = moved(Options { out_of_order_s: 2, ..busy() });
+    let jitter = moved(LrbOptions { out_of_order_s: 2, ..busy() });
     for distance in -2..=2 {
         let share = jitter.iter().filter(|&&moved| moved == distance).count() as f64 / rows.len() as f64;
         assert!((share - 0.2).abs() < 0.01, "{share} of the rows are moved by {distance}");
     }
     assert!(jitter.iter().all(|moved| (-2..=2).contains(moved)));
-    let late = moved(Options { late_every: 100, ..busy() });
+    let late = moved(LrbOptions { late_every: 100, ..busy() });
     let share = late.iter().filter(|&&moved| moved < 0).count() as f64 / rows.len() as f64;
     assert!((share - 0.01).abs() < 0.001, "{share} of the rows are late");
     assert!(late.iter().all(|moved| (-60..=0).contains(moved)) && late.contains(&-60) && late.contains(&-1));
@@ -178,7 +178,7 @@ fn disorder_is_as_far_and_as_frequent_as_asked() {
 
 #[test]
 fn requests_come_with_reports_and_say_what_they_are_about() {
-    let lrb = Lrb::new(Options { queries_every: 20, ..busy() }).unwrap();
+    let lrb = Lrb::new(LrbOptions { queries_every: 20, ..busy() }).unwrap();
     let rows = rows_of(&lrb);
     let reports = rows.iter().filter(|row| row.kind == 0).count();
     let requests: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(_, row)| row.kind != 0).collect();
@@ -218,34 +218,34 @@ fn requests_come_with_reports_and_say_what_they_are_about() {
 
 #[test]
 fn bad_options_are_refused_by_name() {
-    let message = |options: Options| Lrb::new(options).unwrap_err().to_string();
-    let plain = Options::default;
+    let message = |options: LrbOptions| Lrb::new(options).unwrap_err().to_string();
+    let plain = LrbOptions::default;
     for (options, expected) in [
-        (Options { expressways: 0, ..plain() }, "expressways must be between 1 and 128, got 0"),
-        (Options { expressways: 129, ..plain() }, "expressways must be between 1 and 128, got 129"),
-        (Options { minutes: 0, ..plain() }, "minutes must be between 1 and 1440, got 0"),
+        (LrbOptions { expressways: 0, ..plain() }, "expressways must be between 1 and 128, got 0"),
+        (LrbOptions { expressways: 129, ..plain() }, "expressways must be between 1 and 128, got 129"),
+        (LrbOptions { minutes: 0, ..plain() }, "minutes must be between 1 and 1440, got 0"),
         (
-            Options { minutes: u64::MAX, ..plain() },
+            LrbOptions { minutes: u64::MAX, ..plain() },
             "minutes must be between 1 and 1440, got 18446744073709551615",
         ),
-        (Options { cars_per_second: 0, ..plain() }, "cars_per_second must be between 1 and 1000, got 0"),
+        (LrbOptions { cars_per_second: 0, ..plain() }, "cars_per_second must be between 1 and 1000, got 0"),
         (
-            Options { cars_per_second: 1_001, ..plain() },
+            LrbOptions { cars_per_second: 1_001, ..plain() },
             "cars_per_second must be between 1 and 1000, got 1001",
         ),
-        (Options { report_every: 0, ..plain() }, "report_every must be between 1 and 60, got 0"),
-        (Options { report_every: 61, ..plain() }, "report_every must be between 1 and 60, got 61"),
-        (Options { accident_every: 59, ..plain() }, "accident_every must be between 60 and 86400, got 59"),
+        (LrbOptions { report_every: 0, ..plain() }, "report_every must be between 1 and 60, got 0"),
+        (LrbOptions { report_every: 61, ..plain() }, "report_every must be between 1 and 60, got 61"),
+        (LrbOptions { accident_every: 59, ..plain() }, "accident_every must be between 60 and 86400, got 59"),
         (
-            Options { accident_every: 86_401, ..plain() },
+            LrbOptions { accident_every: 86_401, ..plain() },
             "accident_every must be between 60 and 86400, got 86401",
         ),
         (
-            Options { out_of_order_s: MAX_OUT_OF_ORDER_S + 1, ..plain() },
+            LrbOptions { out_of_order_s: MAX_OUT_OF_ORDER_S + 1, ..plain() },
             "out_of_order_s must be between 0 and 31536000, got 31536001",
         ),
         (
-            Options { expressways: 128, minutes: 1_440, cars_per_second: 1_000, ..plain() },
+            LrbOptions { expressways: 128, minutes: 1_440, cars_per_second: 1_000, ..plain() },
             "cars (by expressways, minutes and cars_per_second) must be between 0 and 16777216, \
              got 10368000000",
         ),
@@ -256,7 +256,7 @@ fn bad_options_are_refused_by_name() {
 
 #[test]
 fn rows_past_the_end_are_refused_and_empty_ranges_are_empty() {
-    let lrb = Lrb::new(Options { minutes: 10, ..Options::default() }).unwrap();
+    let lrb = Lrb::new(LrbOptions { minutes: 10, ..LrbOptions::default() }).unwrap();
     let rows = lrb.rows();
     let past = WorkloadError::PastTheEnd { row: rows + 4, rows };
     assert_eq!(past.to_string(), format!("there is no row {}: the data set has {rows} rows", rows + 4));
@@ -268,14 +268,14 @@ fn rows_past_the_end_are_refused_and_empty_ranges_are_empty() {
         assert_eq!(lrb.batches(empty, 10).unwrap().count(), 0);
     }
     assert!(lrb.batches(0..10, MAX_BATCH_ROWS + 1).is_err());
-    let nobody = Lrb::new(Options { minutes: 1, cars_per_second: 1, ..Options::default() }).unwrap();
+    let nobody = Lrb::new(LrbOptions { minutes: 1, cars_per_second: 1, ..LrbOptions::default() }).unwrap();
     assert!(nobody.rows() < 3 && nobody.generate(0..nobody.rows()).is_ok());
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything = Options {
+    let everything = LrbOptions {
         seed: 42,
         expressways: 2,
         minutes: 60,
@@ -286,15 +286,15 @@ fn the_data_set_never_changes() {
         out_of_order_s: 3,
         late_every: 20,
     };
-    let sum = |options: Options| {
+    let sum = |options: LrbOptions| {
         let lrb = Lrb::new(options).unwrap();
         let accidents = lrb.accidents();
         let end = lrb.generate(lrb.rows() - 20_000..lrb.rows()).unwrap();
         (lrb.rows(), accidents.len(), checksum(&lrb.generate(0..20_000).unwrap()), checksum(&end))
     };
-    assert_eq!(sum(Options::default()), (6_363_088, 35, 0xCAFF_8F99_115D_A44A, 0xD971_D74B_3E88_F91F));
+    assert_eq!(sum(LrbOptions::default()), (6_363_088, 35, 0xCAFF_8F99_115D_A44A, 0xD971_D74B_3E88_F91F));
     assert_eq!(sum(everything), (2_986_046, 37, 0x918F_D4D1_E628_8AEF, 0xE0E5_5446_E1B4_4F81));
-    let lrb = Lrb::new(Options::default()).unwrap();
+    let lrb = Lrb::new(LrbOptions::default()).unwrap();
     let row = |row: u64| -> Vec<i64> {
         let batch = lrb.generate(row..row + 1).unwrap();
         names().iter().map(|name| whole(&batch, name)[0]).collect()

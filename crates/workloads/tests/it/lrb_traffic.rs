@@ -6,7 +6,7 @@ use crate::expressways;
 use std::collections::BTreeSet;
 
 use expressways::{BUSY, Place, Row, busy, by_car, found, place, rows_of, segments};
-use penstock_workloads::lrb::{Accident, Lrb, Options, REPORTS_OF_A_STOP, SEGMENT_FT};
+use penstock_workloads::lrb::{Accident, Lrb, LrbOptions, REPORTS_OF_A_STOP, SEGMENT_FT};
 use proptest::prelude::*;
 
 const FPS_PER_MPH: f64 = 5_280.0 / 3_600.0;
@@ -14,7 +14,7 @@ const FPS_PER_MPH: f64 = 5_280.0 / 3_600.0;
 #[test]
 fn cars_enter_report_in_time_and_leave() {
     for report_every in [10, 20, 30, 60] {
-        let lrb = Lrb::new(Options { report_every, cars_per_second: 30, ..busy() }).unwrap();
+        let lrb = Lrb::new(LrbOptions { report_every, cars_per_second: 30, ..busy() }).unwrap();
         let mut left = 0;
         for (vid, reports) in by_car(&rows_of(&lrb)) {
             let (first, last) = (reports[0], reports[reports.len() - 1]);
@@ -36,7 +36,7 @@ fn cars_enter_report_in_time_and_leave() {
 
 #[test]
 fn cars_move_forward_and_as_fast_as_they_say() {
-    let free = Lrb::new(Options { accident_every: 0, ..busy() }).unwrap();
+    let free = Lrb::new(LrbOptions { accident_every: 0, ..busy() }).unwrap();
     for reports in by_car(&rows_of(&free)).values() {
         assert!(reports[1..].iter().all(|row| (43..=70).contains(&row.speed)), "{reports:?}");
         assert!((40..=44).contains(&reports[0].speed));
@@ -125,7 +125,7 @@ fn traffic_is_dense_and_slow_behind_accidents_only() {
     };
     assert!(slow.iter().filter(further).count() > 30);
 
-    let free = Lrb::new(Options { accident_every: 0, ..busy() }).unwrap();
+    let free = Lrb::new(LrbOptions { accident_every: 0, ..busy() }).unwrap();
     assert!(free.accidents().is_empty());
     let cells = segments(&rows_of(&free));
     assert!(cells.values().any(|&(cars, _)| cars > 50));
@@ -145,7 +145,7 @@ proptest! {
     ) {
         // Also where the end of the data cuts an accident short.
         let options =
-            Options { seed, minutes, cars_per_second, report_every, accident_every, ..Options::default() };
+            LrbOptions { seed, minutes, cars_per_second, report_every, accident_every, ..LrbOptions::default() };
         let lrb = Lrb::new(options).unwrap();
         let planned: BTreeSet<Place> = lrb.accidents().iter().map(place).collect();
         prop_assert_eq!(planned.len(), lrb.accidents().len());
@@ -187,7 +187,7 @@ fn two_cars_stand_in_each_accident_and_nobody_else_does() {
 #[test]
 fn an_accident_is_planned_from_the_minute_in_which_it_can_be_found() {
     for seed in 0..6 {
-        let options = |minutes| Options { seed, minutes, cars_per_second: 10, ..Options::default() };
+        let options = |minutes| LrbOptions { seed, minutes, cars_per_second: 10, ..LrbOptions::default() };
         let rows = rows_of(&Lrb::new(options(40)).unwrap());
         let standing: Vec<Row> = rows.into_iter().filter(|row| row.speed == 0).collect();
         for minutes in 1..=40 {
@@ -203,7 +203,7 @@ fn an_accident_is_planned_from_the_minute_in_which_it_can_be_found() {
 #[test]
 fn windows_of_the_query_cover_the_time_both_cars_stand() {
     for (report_every, minute) in [(30, 60), (20, 40), (10, 20)] {
-        let lrb = Lrb::new(Options { report_every, cars_per_second: 40, ..busy() }).unwrap();
+        let lrb = Lrb::new(LrbOptions { report_every, cars_per_second: 40, ..busy() }).unwrap();
         let found = found(&rows_of(&lrb), report_every as i64);
         for accident in lrb.accidents() {
             let ends = &found[&place(&accident)];

@@ -5,13 +5,13 @@ use crate::laws;
 
 use arrow_array::RecordBatch;
 use laws::{checksum, close, only_these_differ, quantile, share, whole};
-use penstock_workloads::Rows;
-use penstock_workloads::me::{FIRST_MESSAGE, Me, Options, START_MS, schema};
+use penstock_workloads::Generator;
+use penstock_workloads::me::{FIRST_MESSAGE, Me, MeOptions, START_MS, schema};
 use proptest::prelude::*;
 
 const ROWS: u64 = 200_000;
 
-fn rows_of(options: Options) -> RecordBatch {
+fn rows_of(options: MeOptions) -> RecordBatch {
     Me::new(options).and_then(|me| me.generate(0..ROWS)).expect("good options and a small range")
 }
 
@@ -32,7 +32,7 @@ fn correlation(left: &[f64], right: &[f64]) -> f64 {
     sum(&|l, r| l * r) / (sum(&|l, _| l * l) * sum(&|_, r| r * r)).sqrt()
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = MeOptions> {
     (
         any::<u64>(),
         prop_oneof![1..100u64, 1..10_000_000u64],
@@ -40,7 +40,7 @@ fn any_options() -> impl Strategy<Value = Options> {
         prop_oneof![Just(0), 1..100u64],
         prop_oneof![Just(0), 1..50u64],
     )
-        .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every)| Options {
+        .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every)| MeOptions {
             seed,
             rate,
             step_every_s,
@@ -85,7 +85,7 @@ fn the_schema_is_the_one_that_the_queries_use() {
 
 #[test]
 fn messages_are_numbered_and_in_order() {
-    let batch = rows_of(Options { rate: 100, ..Options::default() });
+    let batch = rows_of(MeOptions { rate: 100, ..MeOptions::default() });
     let (times, indices) = (whole(&batch, "timestamp"), whole(&batch, "message_index"));
     for (row, (time, index)) in (0..).zip(times.into_iter().zip(indices)) {
         assert_eq!((time, index), (START_MS as i64 + row * 10, FIRST_MESSAGE + row));
@@ -96,7 +96,7 @@ fn messages_are_numbered_and_in_order() {
 
 #[test]
 fn the_main_phases_have_the_shape_of_the_published_ones() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(MeOptions::default());
     for (name, level, drift, surge) in [
         ("mf01", 13_050.0, 282.0, 5_000.0),
         ("mf02", 14_370.0, 307.0, 5_500.0),
@@ -120,7 +120,7 @@ fn the_main_phases_have_the_shape_of_the_published_ones() {
 
 #[test]
 fn cells_are_noisy_around_their_levels() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(MeOptions::default());
     for (name, level) in [("pc13", 70.0), ("pc14", 190.0), ("pc15", 152.0)] {
         let values = values(&batch, name);
         close(name, mean(&values), level, 0.1);
@@ -134,7 +134,7 @@ fn cells_are_noisy_around_their_levels() {
 
 #[test]
 fn unused_sensors_are_silent_and_switches_rarely_on() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(MeOptions::default());
     for name in ["pc25", "pc26", "pc27", "res"] {
         assert!(whole(&batch, name).iter().all(|&value| value == 0), "{name}");
     }
@@ -149,27 +149,31 @@ fn unused_sensors_are_silent_and_switches_rarely_on() {
 
 #[test]
 fn an_option_leaves_the_other_columns_alone() {
-    let plain = rows_of(Options::default());
-    only_these_differ(&plain, &rows_of(Options { rate: 12, ..Options::default() }), &["timestamp"]);
-    only_these_differ(&plain, &rows_of(Options { out_of_order_ms: 9, ..Options::default() }), &["timestamp"]);
-    only_these_differ(&plain, &rows_of(Options { late_every: 9, ..Options::default() }), &["timestamp"]);
+    let plain = rows_of(MeOptions::default());
+    only_these_differ(&plain, &rows_of(MeOptions { rate: 12, ..MeOptions::default() }), &["timestamp"]);
+    only_these_differ(
+        &plain,
+        &rows_of(MeOptions { out_of_order_ms: 9, ..MeOptions::default() }),
+        &["timestamp"],
+    );
+    only_these_differ(&plain, &rows_of(MeOptions { late_every: 9, ..MeOptions::default() }), &["timestamp"]);
     let sensors = ["mf01", "mf02", "mf03", "pc13", "pc14", "pc15", "bm05", "bm06"];
-    only_these_differ(&plain, &rows_of(Options { seed: 8, ..Options::default() }), &sensors);
+    only_these_differ(&plain, &rows_of(MeOptions { seed: 8, ..MeOptions::default() }), &sensors);
 }
 
 #[test]
 fn bad_options_and_ranges_are_refused_by_name() {
-    let message = |options: Options| Me::new(options).unwrap_err().to_string();
-    let plain = Options::default;
+    let message = |options: MeOptions| Me::new(options).unwrap_err().to_string();
+    let plain = MeOptions::default;
     assert_eq!(
-        message(Options { rate: 0, ..plain() }),
+        message(MeOptions { rate: 0, ..plain() }),
         "rate must be between 1 and 9223372036854775807, got 0"
     );
     assert_eq!(
-        message(Options { out_of_order_ms: 31_536_000_001, ..plain() }),
+        message(MeOptions { out_of_order_ms: 31_536_000_001, ..plain() }),
         "out_of_order_ms must be between 0 and 31536000000, got 31536000001"
     );
-    laws::times_that_do_not_fit_are_refused(&Me::new(Options { rate: 1, ..plain() }).unwrap());
+    laws::times_that_do_not_fit_are_refused(&Me::new(MeOptions { rate: 1, ..plain() }).unwrap());
     let fast = Me::new(plain()).unwrap();
     assert_eq!(
         fast.generate(u64::MAX - 10..u64::MAX).unwrap_err().to_string(),
@@ -179,14 +183,15 @@ fn bad_options_and_ranges_are_refused_by_name() {
     assert_eq!(whole(&fast.generate(last..last + 1).unwrap(), "message_index"), [i64::MAX]);
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything = Options { seed: 42, rate: 3_000, step_every_s: 0, out_of_order_ms: 50, late_every: 20 };
-    let sum = |options: Options, start: u64| {
+    let everything =
+        MeOptions { seed: 42, rate: 3_000, step_every_s: 0, out_of_order_ms: 50, late_every: 20 };
+    let sum = |options: MeOptions, start: u64| {
         checksum(&Me::new(options).unwrap().generate(start..start + 1_000).unwrap())
     };
-    assert_eq!(sum(Options::default(), 0), 0x296A_770E_A9EA_D366);
-    assert_eq!(sum(Options::default(), 1 << 40), 0x111E_8806_A01C_6368);
+    assert_eq!(sum(MeOptions::default(), 0), 0x296A_770E_A9EA_D366);
+    assert_eq!(sum(MeOptions::default(), 1 << 40), 0x111E_8806_A01C_6368);
     assert_eq!(sum(everything, 0), 0x2E1F_2746_020C_2E57);
 }

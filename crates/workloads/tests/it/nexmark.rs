@@ -7,10 +7,10 @@ use crate::laws;
 use auction_house::{EVENTS, any_options, any_stream, batches, events, generate, table};
 use laws::{any_split_is_the_same, checksum, described, share, text, whole};
 use penstock_workloads::nexmark::{
-    MAX_COUNT, MAX_EVENT_BYTES, MAX_FIRST_EVENT_TIME_MS, MAX_LATE_MS, MAX_OUT_OF_ORDER_MS, Nexmark, Options,
-    Stream, rows_of,
+    MAX_COUNT, MAX_EVENT_BYTES, MAX_FIRST_EVENT_TIME_MS, MAX_LATE_MS, MAX_OUT_OF_ORDER_MS, Nexmark,
+    NexmarkOptions, NexmarkStream, rows_of,
 };
-use penstock_workloads::{MAX_BATCH_ROWS, Rows, WorkloadError};
+use penstock_workloads::{Generator, MAX_BATCH_ROWS, WorkloadError};
 use proptest::prelude::*;
 
 proptest! {
@@ -27,9 +27,9 @@ proptest! {
     ) {
         let nexmark = Nexmark::new(options).unwrap();
         match of {
-            Stream::Person => any_split_is_the_same(&nexmark.persons(), start, rows, batch_rows, cut),
-            Stream::Auction => any_split_is_the_same(&nexmark.auctions(), start, rows, batch_rows, cut),
-            Stream::Bid => any_split_is_the_same(&nexmark.bids(), start, rows, batch_rows, cut),
+            NexmarkStream::Person => any_split_is_the_same(&nexmark.persons(), start, rows, batch_rows, cut),
+            NexmarkStream::Auction => any_split_is_the_same(&nexmark.auctions(), start, rows, batch_rows, cut),
+            NexmarkStream::Bid => any_split_is_the_same(&nexmark.bids(), start, rows, batch_rows, cut),
         }
     }
 
@@ -39,7 +39,7 @@ proptest! {
         of in any_stream(),
         start in 0..1u64 << 40,
     ) {
-        let options = Options { step_every_s: 0, ..options };
+        let options = NexmarkOptions { step_every_s: 0, ..options };
         let (reach, late) = (options.out_of_order_ms as i64, options.late_every > 0);
         let (rate, first) = (u128::from(options.rate), options.first_event_time_ms);
         let batch = generate(&Nexmark::new(options).unwrap(), of, start, start + 300).unwrap();
@@ -49,7 +49,7 @@ proptest! {
             let earliest = nominal - reach - if late { MAX_LATE_MS as i64 } else { 0 };
             prop_assert!((earliest..=nominal + reach).contains(&time), "event {event}: {time}");
         }
-        if of == Stream::Auction {
+        if of == NexmarkStream::Auction {
             let opened = whole(&batch, "date_time").into_iter();
             prop_assert!(opened.zip(whole(&batch, "expires")).all(|(opened, expires)| opened < expires));
         }
@@ -57,9 +57,9 @@ proptest! {
 
     #[test]
     fn rows_are_counted_as_they_come(events in 0..10_000u64) {
-        let counts = Stream::ALL.map(|stream| rows_of(stream, events));
+        let counts = NexmarkStream::ALL.map(|stream| rows_of(stream, events));
         prop_assert_eq!(counts.iter().sum::<u64>(), events);
-        for (stream, rows) in Stream::ALL.into_iter().zip(counts) {
+        for (stream, rows) in NexmarkStream::ALL.into_iter().zip(counts) {
             prop_assert!(stream.event(rows).unwrap() >= events);
             prop_assert!(rows == 0 || stream.event(rows - 1).unwrap() < events);
         }
@@ -69,7 +69,7 @@ proptest! {
 #[test]
 fn the_schemas_are_those_of_the_benchmark() {
     assert_eq!(
-        described(&Stream::Person.schema()),
+        described(&NexmarkStream::Person.schema()),
         [
             "id Int64",
             "name Utf8",
@@ -82,7 +82,7 @@ fn the_schemas_are_those_of_the_benchmark() {
         ]
     );
     assert_eq!(
-        described(&Stream::Auction.schema()),
+        described(&NexmarkStream::Auction.schema()),
         [
             "id Int64",
             "item_name Utf8",
@@ -97,7 +97,7 @@ fn the_schemas_are_those_of_the_benchmark() {
         ]
     );
     assert_eq!(
-        described(&Stream::Bid.schema()),
+        described(&NexmarkStream::Bid.schema()),
         [
             "auction Int64",
             "bidder Int64",
@@ -108,22 +108,22 @@ fn the_schemas_are_those_of_the_benchmark() {
             "extra Utf8"
         ]
     );
-    assert_eq!(Stream::ALL.map(Stream::name), ["person", "auction", "bid"]);
+    assert_eq!(NexmarkStream::ALL.map(NexmarkStream::name), ["person", "auction", "bid"]);
 }
 
 #[test]
 fn the_streams_share_the_events_1_to_3_to_46() {
-    assert_eq!(Stream::ALL.map(|stream| rows_of(stream, EVENTS)), [2_000, 6_000, 92_000]);
-    assert_eq!(Stream::ALL.map(|stream| rows_of(stream, 53)), [2, 5, 46]);
-    let nexmark = Nexmark::new(Options { rate: 1_000, ..Options::default() }).unwrap();
+    assert_eq!(NexmarkStream::ALL.map(|stream| rows_of(stream, EVENTS)), [2_000, 6_000, 92_000]);
+    assert_eq!(NexmarkStream::ALL.map(|stream| rows_of(stream, 53)), [2, 5, 46]);
+    let nexmark = Nexmark::new(NexmarkOptions { rate: 1_000, ..NexmarkOptions::default() }).unwrap();
     // A millisecond between events shows which event a row is.
-    for stream in Stream::ALL {
+    for stream in NexmarkStream::ALL {
         let batch = generate(&nexmark, stream, 0, rows_of(stream, 500)).unwrap();
         let expected: Vec<i64> = (0..500)
             .filter(|event| match event % 50 {
-                0 => stream == Stream::Person,
-                1..=3 => stream == Stream::Auction,
-                _ => stream == Stream::Bid,
+                0 => stream == NexmarkStream::Person,
+                1..=3 => stream == NexmarkStream::Auction,
+                _ => stream == NexmarkStream::Bid,
             })
             .collect();
         assert_eq!(whole(&batch, "date_time"), expected);
@@ -132,47 +132,51 @@ fn the_streams_share_the_events_1_to_3_to_46() {
 
 #[test]
 fn jitter_and_lateness_come_as_asked() {
-    let behind = |options: Options| -> Vec<i64> {
-        let batch = table(Options { rate: 1_000, ..options }, Stream::Bid);
-        whole(&batch, "date_time").iter().zip(events(Stream::Bid)).map(|(time, e)| e as i64 - time).collect()
+    let behind = |options: NexmarkOptions| -> Vec<i64> {
+        let batch = table(NexmarkOptions { rate: 1_000, ..options }, NexmarkStream::Bid);
+        whole(&batch, "date_time")
+            .iter()
+            .zip(events(NexmarkStream::Bid))
+            .map(|(time, e)| e as i64 - time)
+            .collect()
     };
-    let moved = behind(Options { out_of_order_ms: 50, ..Options::default() });
+    let moved = behind(NexmarkOptions { out_of_order_ms: 50, ..NexmarkOptions::default() });
     for distance in [-50, -1, 0, 50] {
         let count = moved.iter().filter(|&&by| by == distance).count();
         assert!((730..1_095).contains(&count), "{distance}: {count}, expected 911");
     }
-    let late = behind(Options { late_every: 100, ..Options::default() });
+    let late = behind(NexmarkOptions { late_every: 100, ..NexmarkOptions::default() });
     let late: Vec<i64> = late.into_iter().filter(|&by| by != 0).collect();
     assert!((740..1_100).contains(&late.len()), "{} late rows, expected 920", late.len());
     assert!(late.iter().all(|by| (1..=MAX_LATE_MS as i64).contains(by)));
     assert!(late.iter().any(|&by| by < 1_000) && late.iter().any(|&by| by > 59_000));
-    assert!(behind(Options { late_every: 1, ..Options::default() }).iter().all(|&by| by > 0));
+    assert!(behind(NexmarkOptions { late_every: 1, ..NexmarkOptions::default() }).iter().all(|&by| by > 0));
 }
 
 #[test]
 fn an_option_leaves_the_other_columns_alone() {
-    let plain = Options::default;
+    let plain = NexmarkOptions::default;
     let times = &["person date_time", "auction date_time", "auction expires", "bid date_time"][..];
-    let cases: [(Options, &[&str]); 14] = [
-        (Options { rate: 12, ..plain() }, times),
-        (Options { rate: 10_000, step_every_s: 1, ..plain() }, times),
-        (Options { first_event_time_ms: -5_000, ..plain() }, times),
-        (Options { out_of_order_ms: 50, ..plain() }, times),
-        (Options { late_every: 7, ..plain() }, times),
-        (Options { hot_auction_ratio: 3, ..plain() }, &["bid auction"]),
-        (Options { hot_seller_ratio: 2, ..plain() }, &["auction seller"]),
-        (Options { hot_bidder_ratio: 2, ..plain() }, &["bid bidder"]),
-        (Options { active_people: 10, ..plain() }, &["auction seller", "bid bidder"]),
-        (Options { auctions_in_flight: 30_000, ..plain() }, &["auction expires", "bid auction"]),
-        (Options { id_lead: 10, ..plain() }, &["auction seller", "bid auction", "bid bidder"]),
-        (Options { person_bytes: 300, ..plain() }, &["person extra"]),
-        (Options { auction_bytes: 300, ..plain() }, &["auction extra"]),
-        (Options { bid_bytes: 300, ..plain() }, &["bid extra"]),
+    let cases: [(NexmarkOptions, &[&str]); 14] = [
+        (NexmarkOptions { rate: 12, ..plain() }, times),
+        (NexmarkOptions { rate: 10_000, step_every_s: 1, ..plain() }, times),
+        (NexmarkOptions { first_event_time_ms: -5_000, ..plain() }, times),
+        (NexmarkOptions { out_of_order_ms: 50, ..plain() }, times),
+        (NexmarkOptions { late_every: 7, ..plain() }, times),
+        (NexmarkOptions { hot_auction_ratio: 3, ..plain() }, &["bid auction"]),
+        (NexmarkOptions { hot_seller_ratio: 2, ..plain() }, &["auction seller"]),
+        (NexmarkOptions { hot_bidder_ratio: 2, ..plain() }, &["bid bidder"]),
+        (NexmarkOptions { active_people: 10, ..plain() }, &["auction seller", "bid bidder"]),
+        (NexmarkOptions { auctions_in_flight: 30_000, ..plain() }, &["auction expires", "bid auction"]),
+        (NexmarkOptions { id_lead: 10, ..plain() }, &["auction seller", "bid auction", "bid bidder"]),
+        (NexmarkOptions { person_bytes: 300, ..plain() }, &["person extra"]),
+        (NexmarkOptions { auction_bytes: 300, ..plain() }, &["auction extra"]),
+        (NexmarkOptions { bid_bytes: 300, ..plain() }, &["bid extra"]),
     ];
-    let usual = Stream::ALL.map(|stream| table(plain(), stream));
+    let usual = NexmarkStream::ALL.map(|stream| table(plain(), stream));
     for (options, expected) in cases {
         let mut changed = Vec::new();
-        for (stream, usual) in Stream::ALL.into_iter().zip(&usual) {
+        for (stream, usual) in NexmarkStream::ALL.into_iter().zip(&usual) {
             let other = table(options.clone(), stream);
             for (field, (one, two)) in
                 stream.schema().fields().iter().zip(usual.columns().iter().zip(other.columns()))
@@ -185,7 +189,8 @@ fn an_option_leaves_the_other_columns_alone() {
         assert_eq!(changed, expected, "{options:?}");
     }
     // Where a row refers to a hot one under both ratios, or to no hot one under both, it refers to the same.
-    let (two, four) = (&usual[2], table(Options { hot_auction_ratio: 4, ..plain() }, Stream::Bid));
+    let (two, four) =
+        (&usual[2], table(NexmarkOptions { hot_auction_ratio: 4, ..plain() }, NexmarkStream::Bid));
     let pairs: Vec<(i64, i64)> = whole(two, "auction").into_iter().zip(whole(&four, "auction")).collect();
     let same = share(&pairs, |(one, other)| one == other);
     assert!(same > 0.74, "{same}");
@@ -193,53 +198,59 @@ fn an_option_leaves_the_other_columns_alone() {
 
 #[test]
 fn bad_options_are_refused_by_name() {
-    let message = |options: Options| Nexmark::new(options).unwrap_err().to_string();
-    let plain = Options::default;
+    let message = |options: NexmarkOptions| Nexmark::new(options).unwrap_err().to_string();
+    let plain = NexmarkOptions::default;
     let most = 1_000_000_000;
     assert_eq!((most, MAX_EVENT_BYTES), (MAX_COUNT, 16_384));
     let cases = [
-        (Options { rate: 0, ..plain() }, "rate must be between 1 and 9223372036854775807, got 0"),
+        (NexmarkOptions { rate: 0, ..plain() }, "rate must be between 1 and 9223372036854775807, got 0"),
         (
-            Options { out_of_order_ms: MAX_OUT_OF_ORDER_MS + 1, ..plain() },
+            NexmarkOptions { out_of_order_ms: MAX_OUT_OF_ORDER_MS + 1, ..plain() },
             "out_of_order_ms must be between 0 and 31536000000, got 31536000001",
         ),
         (
-            Options { first_event_time_ms: MAX_FIRST_EVENT_TIME_MS + 1, ..plain() },
+            NexmarkOptions { first_event_time_ms: MAX_FIRST_EVENT_TIME_MS + 1, ..plain() },
             "first_event_time_ms must be between -4611686018427387903 and 4611686018427387903, got \
              4611686018427387904",
         ),
         (
-            Options { first_event_time_ms: i64::MIN, ..plain() },
+            NexmarkOptions { first_event_time_ms: i64::MIN, ..plain() },
             "first_event_time_ms must be between -4611686018427387903 and 4611686018427387903, got \
              -9223372036854775808",
         ),
         (
-            Options { hot_auction_ratio: 0, ..plain() },
+            NexmarkOptions { hot_auction_ratio: 0, ..plain() },
             "hot_auction_ratio must be between 1 and 1000000000, got 0",
         ),
         (
-            Options { hot_seller_ratio: 0, ..plain() },
+            NexmarkOptions { hot_seller_ratio: 0, ..plain() },
             "hot_seller_ratio must be between 1 and 1000000000, got 0",
         ),
         (
-            Options { hot_bidder_ratio: 0, ..plain() },
+            NexmarkOptions { hot_bidder_ratio: 0, ..plain() },
             "hot_bidder_ratio must be between 1 and 1000000000, got 0",
         ),
-        (Options { active_people: 0, ..plain() }, "active_people must be between 1 and 1000000000, got 0"),
         (
-            Options { auctions_in_flight: most + 1, ..plain() },
+            NexmarkOptions { active_people: 0, ..plain() },
+            "active_people must be between 1 and 1000000000, got 0",
+        ),
+        (
+            NexmarkOptions { auctions_in_flight: most + 1, ..plain() },
             "auctions_in_flight must be between 0 and 1000000000, got 1000000001",
         ),
         (
-            Options { id_lead: most + 1, ..plain() },
+            NexmarkOptions { id_lead: most + 1, ..plain() },
             "id_lead must be between 0 and 1000000000, got 1000000001",
         ),
-        (Options { person_bytes: 16_385, ..plain() }, "person_bytes must be between 0 and 16384, got 16385"),
         (
-            Options { auction_bytes: 16_385, ..plain() },
+            NexmarkOptions { person_bytes: 16_385, ..plain() },
+            "person_bytes must be between 0 and 16384, got 16385",
+        ),
+        (
+            NexmarkOptions { auction_bytes: 16_385, ..plain() },
             "auction_bytes must be between 0 and 16384, got 16385",
         ),
-        (Options { bid_bytes: 16_385, ..plain() }, "bid_bytes must be between 0 and 16384, got 16385"),
+        (NexmarkOptions { bid_bytes: 16_385, ..plain() }, "bid_bytes must be between 0 and 16384, got 16385"),
     ];
     for (options, expected) in cases {
         assert_eq!(message(options), expected);
@@ -248,10 +259,10 @@ fn bad_options_are_refused_by_name() {
 
 #[test]
 fn rows_past_the_last_event_or_time_are_refused() {
-    let fast = Nexmark::new(Options { rate: i64::MAX as u64, ..Options::default() }).unwrap();
-    for stream in Stream::ALL {
+    let fast = Nexmark::new(NexmarkOptions { rate: i64::MAX as u64, ..NexmarkOptions::default() }).unwrap();
+    for stream in NexmarkStream::ALL {
         // Of the ids that remain after the last whole epoch, the bids have the last.
-        let end = rows_of(stream, u64::MAX) + u64::from(stream == Stream::Bid);
+        let end = rows_of(stream, u64::MAX) + u64::from(stream == NexmarkStream::Bid);
         assert_eq!(generate(&fast, stream, end - 10, end).unwrap().num_rows(), 10);
         let overflow = WorkloadError::EventsOverflow { stream: stream.name(), row: end };
         assert_eq!(generate(&fast, stream, end - 10, end + 1).unwrap_err(), overflow);
@@ -264,12 +275,17 @@ fn rows_past_the_last_event_or_time_are_refused() {
 
     // At one event per millisecond, the last one whose time fits, and the first whose time does not.
     let first = MAX_FIRST_EVENT_TIME_MS;
-    let slow = Options { rate: 1_000, first_event_time_ms: first, out_of_order_ms: 3, ..Options::default() };
+    let slow = NexmarkOptions {
+        rate: 1_000,
+        first_event_time_ms: first,
+        out_of_order_ms: 3,
+        ..NexmarkOptions::default()
+    };
     let nexmark = Nexmark::new(slow.clone()).unwrap();
     let room = (i64::MAX - first - 3) as u64;
-    for stream in Stream::ALL {
+    for stream in NexmarkStream::ALL {
         // An auction's end must fit as well: at most twice the time of 1,666 events.
-        let events = room + 1 - if stream == Stream::Auction { 3_334 } else { 0 };
+        let events = room + 1 - if stream == NexmarkStream::Auction { 3_334 } else { 0 };
         let end = rows_of(stream, events);
         assert!(generate(&nexmark, stream, end - 10, end).is_ok());
         let error = generate(&nexmark, stream, end - 10, end + 1).unwrap_err();
@@ -283,24 +299,28 @@ fn rows_past_the_last_event_or_time_are_refused() {
         );
     }
     // Backwards, there is room for everything.
-    let early = Options {
+    let early = NexmarkOptions {
         first_event_time_ms: -MAX_FIRST_EVENT_TIME_MS,
         out_of_order_ms: MAX_OUT_OF_ORDER_MS,
         late_every: 1,
-        ..Options::default()
+        ..NexmarkOptions::default()
     };
-    assert!(whole(&table(early, Stream::Bid), "date_time").iter().all(|&time| time < i64::MIN / 3));
+    assert!(whole(&table(early, NexmarkStream::Bid), "date_time").iter().all(|&time| time < i64::MIN / 3));
 }
 
 #[test]
 fn batches_hold_what_their_offsets_can_count() {
-    let widest = Options { auction_bytes: MAX_EVENT_BYTES, bid_bytes: MAX_EVENT_BYTES, ..Options::default() };
-    let (plain, wide) = (Nexmark::new(Options::default()).unwrap(), Nexmark::new(widest).unwrap());
+    let widest = NexmarkOptions {
+        auction_bytes: MAX_EVENT_BYTES,
+        bid_bytes: MAX_EVENT_BYTES,
+        ..NexmarkOptions::default()
+    };
+    let (plain, wide) = (Nexmark::new(NexmarkOptions::default()).unwrap(), Nexmark::new(widest).unwrap());
     assert_eq!(
         (plain.bids().max_batch_rows(), plain.persons().max_batch_rows()),
         (MAX_BATCH_ROWS, 8_947_848)
     );
-    for stream_of in [Stream::Auction, Stream::Bid] {
+    for stream_of in [NexmarkStream::Auction, NexmarkStream::Bid] {
         assert_eq!(
             generate(&wide, stream_of, 0, 109_226).unwrap_err().to_string(),
             "rows of one batch must be between 0 and 109225, got 109226"
@@ -310,15 +330,15 @@ fn batches_hold_what_their_offsets_can_count() {
             "batch_rows must be between 1 and 109225, got 109226"
         );
     }
-    let batch = generate(&wide, Stream::Bid, 0, 500).unwrap();
+    let batch = generate(&wide, NexmarkStream::Bid, 0, 500).unwrap();
     let longest = text(&batch, "extra").into_iter().map(str::len).max().unwrap();
     assert!((19_000..=i32::MAX as usize / 109_225).contains(&longest), "{longest}");
 }
 
 #[test]
 fn empty_ranges_give_empty_data() {
-    let nexmark = Nexmark::new(Options { rate: 1, ..Options::default() }).unwrap();
-    for of in Stream::ALL {
+    let nexmark = Nexmark::new(NexmarkOptions { rate: 1, ..NexmarkOptions::default() }).unwrap();
+    for of in NexmarkStream::ALL {
         for (start, end) in [(5, 5), (u64::MAX, u64::MAX), (9, 3)] {
             let batch = generate(&nexmark, of, start, end).unwrap();
             assert_eq!((batch.num_rows(), batch.schema()), (0, of.schema()));
@@ -327,10 +347,10 @@ fn empty_ranges_give_empty_data() {
     }
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything = Options {
+    let everything = NexmarkOptions {
         seed: 42,
         rate: 3_000,
         step_every_s: 0,
@@ -347,31 +367,31 @@ fn the_data_set_never_changes() {
         auction_bytes: 250,
         bid_bytes: 80,
     };
-    let sums = |options: &Options, start: u64| {
+    let sums = |options: &NexmarkOptions, start: u64| {
         let nexmark = Nexmark::new(options.clone()).unwrap();
-        Stream::ALL.map(|stream| checksum(&generate(&nexmark, stream, start, start + 1_000).unwrap()))
+        NexmarkStream::ALL.map(|stream| checksum(&generate(&nexmark, stream, start, start + 1_000).unwrap()))
     };
     assert_eq!(
-        sums(&Options::default(), 0),
+        sums(&NexmarkOptions::default(), 0),
         [0x0388_78B4_EE34_D519, 0xCAB3_A422_4636_44B2, 0x75B4_CBEC_F3CF_2DA4]
     );
     assert_eq!(
-        sums(&Options::default(), 1 << 40),
+        sums(&NexmarkOptions::default(), 1 << 40),
         [0xCF12_EC6A_E759_9128, 0xF193_CC89_7176_1284, 0x9A1E_E52D_BDF3_DD3C]
     );
     assert_eq!(
-        sums(&Options { seed: 42, ..Options::default() }, 0),
+        sums(&NexmarkOptions { seed: 42, ..NexmarkOptions::default() }, 0),
         [0x921F_4B03_7D91_8EDF, 0xC94E_762C_0F3E_D0A3, 0x0574_0B39_3C9B_0052]
     );
     assert_eq!(sums(&everything, 0), [0x225C_C4CD_F3AB_9A54, 0xF4F1_F5C9_1180_C6FD, 0x090A_3747_7E28_CD3C]);
 
-    let bids = table(Options::default(), Stream::Bid);
+    let bids = table(NexmarkOptions::default(), NexmarkStream::Bid);
     let row = ["auction", "bidder", "price", "date_time"].map(|name| whole(&bids, name)[1]);
     assert_eq!(row, [1_000, 1_000, 10_610, 0]);
     assert_eq!(text(&bids, "channel")[1], "channel-3734");
     let url = "https://www.nexmark.com/cied/ltk/byn/item.htm?query=1&channel_id=884473856";
     assert_eq!(text(&bids, "url")[1], url);
-    let persons = table(Options::default(), Stream::Person);
+    let persons = table(NexmarkOptions::default(), NexmarkStream::Person);
     let row = ["name", "email_address", "credit_card", "city", "state"].map(|name| text(&persons, name)[1]);
     assert_eq!(row, ["Greta Ito", "uxv@jnue.com", "6853 4494 4856 8455", "San Diego", "OR"]);
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use auction_house::{EVENTS, FIRST_ID, any_options, events, generate, table};
 use laws::{close, share, text, whole};
-use penstock_workloads::nexmark::{Nexmark, Options, Stream, rows_of};
+use penstock_workloads::nexmark::{Nexmark, NexmarkOptions, NexmarkStream, rows_of};
 use proptest::prelude::*;
 
 proptest! {
@@ -28,19 +28,19 @@ proptest! {
             id >= 0 && id <= newest + lead && (id > newest - active || is_hot)
         };
 
-        let auctions = generate(&nexmark, Stream::Auction, start, start + 300).unwrap();
+        let auctions = generate(&nexmark, NexmarkStream::Auction, start, start + 300).unwrap();
         let sellers = whole(&auctions, "seller").into_iter();
         for (row, (id, seller)) in (start..).zip(whole(&auctions, "id").into_iter().zip(sellers)) {
-            let event = Stream::Auction.event(row).unwrap();
+            let event = NexmarkStream::Auction.event(row).unwrap();
             prop_assert_eq!(id, row as i64 + FIRST_ID);
             prop_assert!(person_is_known(seller, event), "event {event} is of seller {seller}");
         }
-        let bids = generate(&nexmark, Stream::Bid, start, start + 300).unwrap();
+        let bids = generate(&nexmark, NexmarkStream::Bid, start, start + 300).unwrap();
         let bidders = whole(&bids, "bidder").into_iter();
         for (row, (auction, bidder)) in (start..).zip(whole(&bids, "auction").into_iter().zip(bidders)) {
-            let event = Stream::Bid.event(row).unwrap();
+            let event = NexmarkStream::Bid.event(row).unwrap();
             prop_assert!(person_is_known(bidder, event), "event {event} is by bidder {bidder}");
-            let (auction, newest) = (auction - FIRST_ID, rows_of(Stream::Auction, event) as i64 - 1);
+            let (auction, newest) = (auction - FIRST_ID, rows_of(NexmarkStream::Auction, event) as i64 - 1);
             prop_assert!(auction >= 0 && auction <= newest + lead, "event {event} is on auction {auction}");
             prop_assert!(auction >= newest - in_flight || auction == newest / 100 * 100, "{auction} of {newest}");
         }
@@ -52,24 +52,25 @@ fn hot_ones_come_as_often_as_asked() {
     // Not all of those that are not hot are someone else: they are drawn from all.
     for ratio in [1, 2, 4, 10] {
         let expected = 1.0 - 1.0 / ratio as f64;
-        let options = Options {
+        let options = NexmarkOptions {
             hot_auction_ratio: ratio,
             hot_seller_ratio: ratio,
             hot_bidder_ratio: ratio,
-            ..Options::default()
+            ..NexmarkOptions::default()
         };
-        let (auctions, bids) = (table(options.clone(), Stream::Auction), table(options, Stream::Bid));
-        let is_hot = |ids: Vec<i64>, of: Stream, hot: fn(i64) -> i64| {
+        let (auctions, bids) =
+            (table(options.clone(), NexmarkStream::Auction), table(options, NexmarkStream::Bid));
+        let is_hot = |ids: Vec<i64>, of: NexmarkStream, hot: fn(i64) -> i64| {
             let pairs: Vec<(i64, u64)> = ids.into_iter().zip(events(of)).collect();
             share(&pairs, |&(id, event)| id - FIRST_ID == hot(event as i64))
         };
         let shares = [
-            is_hot(whole(&bids, "auction"), Stream::Bid, |event| (event / 50 * 3 + 2) / 100 * 100),
-            is_hot(whole(&bids, "bidder"), Stream::Bid, |event| {
+            is_hot(whole(&bids, "auction"), NexmarkStream::Bid, |event| (event / 50 * 3 + 2) / 100 * 100),
+            is_hot(whole(&bids, "bidder"), NexmarkStream::Bid, |event| {
                 let first = event / 5_000 * 100;
                 first + i64::from(event / 50 > first)
             }),
-            is_hot(whole(&auctions, "seller"), Stream::Auction, |event| event / 5_000 * 100),
+            is_hot(whole(&auctions, "seller"), NexmarkStream::Auction, |event| event / 5_000 * 100),
         ];
         for hot in shares {
             assert!((hot - expected).abs() < 0.025, "1 in {ratio}: {shares:?}");
@@ -79,16 +80,17 @@ fn hot_ones_come_as_often_as_asked() {
 
 #[test]
 fn those_that_are_not_hot_are_uniform_over_the_newest() {
-    let options = Options {
+    let options = NexmarkOptions {
         hot_auction_ratio: 1,
         hot_seller_ratio: 1,
         hot_bidder_ratio: 1,
         active_people: 200,
         id_lead: 10,
-        ..Options::default()
+        ..NexmarkOptions::default()
     };
-    let (auctions, bids) = (table(options.clone(), Stream::Auction), table(options, Stream::Bid));
-    let behind = |ids: Vec<i64>, of: Stream, newest: fn(i64) -> i64, reach: i64| {
+    let (auctions, bids) =
+        (table(options.clone(), NexmarkStream::Auction), table(options, NexmarkStream::Bid));
+    let behind = |ids: Vec<i64>, of: NexmarkStream, newest: fn(i64) -> i64, reach: i64| {
         let mut counts: HashMap<i64, u32> = HashMap::new();
         for (id, event) in ids.into_iter().zip(events(of)) {
             // Later, there are more than enough.
@@ -104,15 +106,15 @@ fn those_that_are_not_hot_are_uniform_over_the_newest() {
         }
         assert_eq!(counts.len() as i64, reach + 10);
     };
-    behind(whole(&bids, "auction"), Stream::Bid, |event| event / 50 * 3 + 2, 101);
-    behind(whole(&bids, "bidder"), Stream::Bid, |event| event / 50, 200);
-    behind(whole(&auctions, "seller"), Stream::Auction, |event| event / 50, 200);
+    behind(whole(&bids, "auction"), NexmarkStream::Bid, |event| event / 50 * 3 + 2, 101);
+    behind(whole(&bids, "bidder"), NexmarkStream::Bid, |event| event / 50, 200);
+    behind(whole(&auctions, "seller"), NexmarkStream::Auction, |event| event / 50, 200);
 }
 
 #[test]
 fn prices_are_uniform_in_their_logarithms() {
-    let auctions = table(Options::default(), Stream::Auction);
-    let bids = table(Options::default(), Stream::Bid);
+    let auctions = table(NexmarkOptions::default(), NexmarkStream::Auction);
+    let bids = table(NexmarkOptions::default(), NexmarkStream::Bid);
     let above: Vec<i64> = whole(&auctions, "reserve")
         .iter()
         .zip(whole(&auctions, "initial_bid"))
@@ -135,7 +137,7 @@ fn prices_are_uniform_in_their_logarithms() {
 
 #[test]
 fn persons_are_written_as_promised() {
-    let batch = table(Options::default(), Stream::Person);
+    let batch = table(NexmarkOptions::default(), NexmarkStream::Person);
     assert!(whole(&batch, "id").iter().zip(FIRST_ID..).all(|(&id, expected)| id == expected));
     let distinct = |name: &str| text(&batch, name).into_iter().collect::<HashSet<_>>();
     assert_eq!(distinct("state"), HashSet::from(["AZ", "CA", "ID", "OR", "WA", "WY"]));
@@ -156,12 +158,12 @@ fn persons_are_written_as_promised() {
         assert!(groups.len() == 4 && groups.iter().all(|group| group.len() == 4), "{card}");
         assert!(groups.concat().bytes().all(|byte| byte.is_ascii_digit()), "{card}");
     }
-    assert!(distinct("credit_card").len() as u64 > rows_of(Stream::Person, EVENTS) - 3);
+    assert!(distinct("credit_card").len() as u64 > rows_of(NexmarkStream::Person, EVENTS) - 3);
 }
 
 #[test]
 fn auctions_are_written_as_promised() {
-    let batch = table(Options { rate: 10_000, ..Options::default() }, Stream::Auction);
+    let batch = table(NexmarkOptions { rate: 10_000, ..NexmarkOptions::default() }, NexmarkStream::Auction);
     for category in 10..15 {
         let found = share(&whole(&batch, "category"), |&c| c == category);
         close("a category", found, 0.2, 0.03);
@@ -183,7 +185,7 @@ fn auctions_are_written_as_promised() {
 
 #[test]
 fn bids_come_through_channels() {
-    let batch = table(Options::default(), Stream::Bid);
+    let batch = table(NexmarkOptions::default(), NexmarkStream::Bid);
     let mut urls: HashMap<&str, &str> = HashMap::new();
     for (channel, url) in text(&batch, "channel").into_iter().zip(text(&batch, "url")) {
         assert_eq!(*urls.entry(channel).or_insert(url), url, "{channel}");
@@ -213,14 +215,14 @@ fn bids_come_through_channels() {
 
 #[test]
 fn rows_are_filled_up_to_the_size_asked_for() {
-    let mean = |options: &Options, of: Stream| {
+    let mean = |options: &NexmarkOptions, of: NexmarkStream| {
         let batch = table(options.clone(), of);
         let lengths: Vec<usize> = text(&batch, "extra").into_iter().map(str::len).collect();
         assert!(
             text(&batch, "extra").iter().all(|extra| extra.bytes().all(|byte| byte.is_ascii_lowercase()))
         );
         let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
-        if of == Stream::Bid && mean > 0.0 {
+        if of == NexmarkStream::Bid && mean > 0.0 {
             // A fifth more or less.
             let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
             assert!(*least as f64 > mean * 0.78 && (*most as f64) < mean * 1.22, "{least} to {most}");
@@ -229,26 +231,27 @@ fn rows_are_filled_up_to_the_size_asked_for() {
         }
         mean
     };
-    let plain = Options::default();
-    close("bid", mean(&plain, Stream::Bid), 67.5, 0.5);
+    let plain = NexmarkOptions::default();
+    close("bid", mean(&plain, NexmarkStream::Bid), 67.5, 0.5);
     // Name, address, card, city and state are 53 bytes long on average.
-    close("person", mean(&plain, Stream::Person), 139.0, 2.0);
+    close("person", mean(&plain, NexmarkStream::Person), 139.0, 2.0);
     // An item name and a description are 62 bytes long on average.
-    close("auction", mean(&plain, Stream::Auction), 389.5, 2.0);
-    let long = Options { bid_bytes: 1_032, ..Options::default() };
-    close("long bid", mean(&long, Stream::Bid), 999.5, 3.0);
-    let none = Options { person_bytes: 0, auction_bytes: 48, bid_bytes: 32, ..Options::default() };
-    assert_eq!(Stream::ALL.map(|stream| mean(&none, stream)), [0.0; 3]);
+    close("auction", mean(&plain, NexmarkStream::Auction), 389.5, 2.0);
+    let long = NexmarkOptions { bid_bytes: 1_032, ..NexmarkOptions::default() };
+    close("long bid", mean(&long, NexmarkStream::Bid), 999.5, 3.0);
+    let none =
+        NexmarkOptions { person_bytes: 0, auction_bytes: 48, bid_bytes: 32, ..NexmarkOptions::default() };
+    assert_eq!(NexmarkStream::ALL.map(|stream| mean(&none, stream)), [0.0; 3]);
 }
 
 #[test]
 fn columns_are_independent() {
-    let batch = table(Options::default(), Stream::Bid);
+    let batch = table(NexmarkOptions::default(), NexmarkStream::Bid);
     let mut cells = [0u32; 9];
     let (prices, auctions, channels) =
         (whole(&batch, "price"), whole(&batch, "auction"), text(&batch, "channel"));
     let hot = |event: u64| (event / 50 * 3 + 2) as i64 / 100 * 100 + FIRST_ID;
-    for (row, event) in events(Stream::Bid).enumerate() {
+    for (row, event) in events(NexmarkStream::Bid).enumerate() {
         let price = ((prices[row] as f64 / 100.0).log10() / 2.0) as usize;
         let channel = usize::from(channels[row].starts_with("channel-"));
         let auction = usize::from(auctions[row] == hot(event));

@@ -7,8 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use arrow_array::RecordBatch;
 use laws::{checksum, close, only_these_differ, quantile, real, share, text, whole};
-use penstock_workloads::Rows;
-use penstock_workloads::nyt::{DRIVERS_PER_TAXI, GRID_SIDE, HOT_CELL, Nyt, Options, START_MS, TAXIS, schema};
+use penstock_workloads::Generator;
+use penstock_workloads::nyt::{
+    DRIVERS_PER_TAXI, GRID_SIDE, HOT_CELL, Nyt, NytOptions, START_MS, TAXIS, schema,
+};
 use proptest::prelude::*;
 
 const ROWS: u64 = 100_000;
@@ -18,7 +20,7 @@ const METRES_PER_DEGREE_EAST: f64 = 83_312.300_953_308_6;
 const PLACES: [&str; 4] = ["pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude"];
 const TIMES: [&str; 2] = ["pickup_datetime", "dropoff_datetime"];
 
-fn rows_of(options: Options) -> RecordBatch {
+fn rows_of(options: NytOptions) -> RecordBatch {
     Nyt::new(options).and_then(|nyt| nyt.generate(0..ROWS)).expect("good options and a small range")
 }
 
@@ -35,7 +37,7 @@ fn cells(batch: &RecordBatch, longitude: &str, latitude: &str) -> Vec<Option<i64
     real(batch, longitude).into_iter().zip(real(batch, latitude)).map(cell).collect()
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = NytOptions> {
     (
         any::<u64>(),
         prop_oneof![1..100u64, 1..10_000_000u64],
@@ -46,7 +48,7 @@ fn any_options() -> impl Strategy<Value = Options> {
         0.0..=1.0,
     )
         .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share)| {
-            Options { seed, rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share }
+            NytOptions { seed, rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share }
         })
 }
 
@@ -90,7 +92,7 @@ fn the_schema_is_the_one_of_the_benchmark() {
 
 #[test]
 fn taxis_have_one_vendor_and_a_few_drivers_of_their_own() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(NytOptions::default());
     let (taxis, drivers) = (text(&batch, "medallion"), text(&batch, "hack_license"));
     let vendors = text(&batch, "vendor_id");
     let mut of_taxi: HashMap<&str, HashSet<&str>> = HashMap::new();
@@ -116,14 +118,14 @@ fn taxis_have_one_vendor_and_a_few_drivers_of_their_own() {
 #[test]
 fn the_vendors_share_is_met() {
     for vts_share in [0.0, 0.1, 1.0] {
-        let batch = rows_of(Options { vts_share, ..Options::default() });
+        let batch = rows_of(NytOptions { vts_share, ..NytOptions::default() });
         close("VTS", share(&text(&batch, "vendor_id"), |&vendor| vendor == "VTS"), vts_share, 0.02);
     }
 }
 
 #[test]
 fn trips_end_in_order_and_last_as_long_as_they_say() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(NytOptions::default());
     let (starts, ends) = (whole(&batch, "pickup_datetime"), whole(&batch, "dropoff_datetime"));
     let seconds = whole(&batch, "trip_time_in_secs");
     for row in 0..ROWS as usize {
@@ -137,7 +139,7 @@ fn trips_end_in_order_and_last_as_long_as_they_say() {
 
 #[test]
 fn distances_and_durations_have_the_shape_of_the_published_ones() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(NytOptions::default());
     let miles = real(&batch, "trip_distance");
     for (part, expected) in [(0.05, 0.41), (0.25, 0.98), (0.5, 1.8), (0.75, 3.31), (0.95, 7.9), (0.99, 13.8)]
     {
@@ -165,7 +167,7 @@ fn distances_and_durations_have_the_shape_of_the_published_ones() {
 
 #[test]
 fn most_trips_start_in_a_few_cells_and_some_outside_the_grid() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(NytOptions::default());
     let starts = cells(&batch, "pickup_longitude", "pickup_latitude");
     let mut trips: HashMap<i64, u64> = HashMap::new();
     for cell in starts.iter().flatten() {
@@ -188,7 +190,7 @@ fn most_trips_start_in_a_few_cells_and_some_outside_the_grid() {
 
 #[test]
 fn the_ends_of_a_trip_lie_as_far_apart_as_its_distance_allows() {
-    let batch = rows_of(Options { hot_share: 0.2, ..Options::default() });
+    let batch = rows_of(NytOptions { hot_share: 0.2, ..NytOptions::default() });
     let [west, south, west_end, south_end] = PLACES.map(|name| real(&batch, name));
     let mut along = 0;
     let mut known = 0;
@@ -220,7 +222,7 @@ fn the_ends_of_a_trip_lie_as_far_apart_as_its_distance_allows() {
 
 #[test]
 fn amounts_add_up() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(NytOptions::default());
     let cents = |name: &str| -> Vec<i64> {
         let amounts = real(&batch, name);
         let cents: Vec<i64> = amounts.iter().map(|amount| (amount * 100.0).round() as i64).collect();
@@ -258,7 +260,7 @@ fn amounts_add_up() {
 
 #[test]
 fn the_query_has_something_to_find() {
-    let batch = rows_of(Options::default());
+    let batch = rows_of(NytOptions::default());
     let starts = cells(&batch, "pickup_longitude", "pickup_latitude");
     let ends = cells(&batch, "dropoff_longitude", "dropoff_latitude");
     let (vendors, miles) = (text(&batch, "vendor_id"), real(&batch, "trip_distance"));
@@ -272,7 +274,7 @@ fn the_query_has_something_to_find() {
 #[test]
 fn hot_trips_start_in_the_hot_cell() {
     let in_cell = |hot_share| {
-        let batch = rows_of(Options { hot_share, ..Options::default() });
+        let batch = rows_of(NytOptions { hot_share, ..NytOptions::default() });
         share(&cells(&batch, "pickup_longitude", "pickup_latitude"), |&cell| cell == Some(HOT_CELL))
     };
     assert!(in_cell(0.0) > 0.002 && in_cell(0.0) < 0.02, "{}", in_cell(0.0));
@@ -282,7 +284,7 @@ fn hot_trips_start_in_the_hot_cell() {
 
 #[test]
 fn times_are_moved_as_asked() {
-    let batch = rows_of(Options { out_of_order_ms: 50, late_every: 100, ..Options::default() });
+    let batch = rows_of(NytOptions { out_of_order_ms: 50, late_every: 100, ..NytOptions::default() });
     let moved: Vec<i64> = whole(&batch, "dropoff_datetime")
         .into_iter()
         .zip(0..)
@@ -295,41 +297,45 @@ fn times_are_moved_as_asked() {
 
 #[test]
 fn an_option_leaves_the_other_columns_alone() {
-    let plain = rows_of(Options::default());
-    only_these_differ(&plain, &rows_of(Options { rate: 12, ..Options::default() }), &TIMES);
-    only_these_differ(&plain, &rows_of(Options { out_of_order_ms: 9, ..Options::default() }), &TIMES);
-    only_these_differ(&plain, &rows_of(Options { late_every: 9, ..Options::default() }), &TIMES);
-    only_these_differ(&plain, &rows_of(Options { vts_share: 0.6, ..Options::default() }), &["vendor_id"]);
-    only_these_differ(&plain, &rows_of(Options { hot_share: 0.1, ..Options::default() }), &PLACES);
+    let plain = rows_of(NytOptions::default());
+    only_these_differ(&plain, &rows_of(NytOptions { rate: 12, ..NytOptions::default() }), &TIMES);
+    only_these_differ(&plain, &rows_of(NytOptions { out_of_order_ms: 9, ..NytOptions::default() }), &TIMES);
+    only_these_differ(&plain, &rows_of(NytOptions { late_every: 9, ..NytOptions::default() }), &TIMES);
+    only_these_differ(
+        &plain,
+        &rows_of(NytOptions { vts_share: 0.6, ..NytOptions::default() }),
+        &["vendor_id"],
+    );
+    only_these_differ(&plain, &rows_of(NytOptions { hot_share: 0.1, ..NytOptions::default() }), &PLACES);
 }
 
 #[test]
 fn bad_options_and_ranges_are_refused_by_name() {
-    let message = |options: Options| Nyt::new(options).unwrap_err().to_string();
-    let plain = Options::default;
+    let message = |options: NytOptions| Nyt::new(options).unwrap_err().to_string();
+    let plain = NytOptions::default;
     assert_eq!(
-        message(Options { rate: 0, ..plain() }),
+        message(NytOptions { rate: 0, ..plain() }),
         "rate must be between 1 and 9223372036854775807, got 0"
     );
     assert_eq!(
-        message(Options { out_of_order_ms: 31_536_000_001, ..plain() }),
+        message(NytOptions { out_of_order_ms: 31_536_000_001, ..plain() }),
         "out_of_order_ms must be between 0 and 31536000000, got 31536000001"
     );
     assert_eq!(
-        message(Options { vts_share: 1.5, ..plain() }),
+        message(NytOptions { vts_share: 1.5, ..plain() }),
         "vts_share must be a number between 0 and 1, got 1.5"
     );
     assert_eq!(
-        message(Options { hot_share: f64::NAN, ..plain() }),
+        message(NytOptions { hot_share: f64::NAN, ..plain() }),
         "hot_share must be a number between 0 and 1, got NaN"
     );
-    laws::times_that_do_not_fit_are_refused(&Nyt::new(Options { rate: 1, ..plain() }).unwrap());
+    laws::times_that_do_not_fit_are_refused(&Nyt::new(NytOptions { rate: 1, ..plain() }).unwrap());
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything = Options {
+    let everything = NytOptions {
         seed: 42,
         rate: 3_000,
         step_every_s: 0,
@@ -338,10 +344,10 @@ fn the_data_set_never_changes() {
         vts_share: 0.3,
         hot_share: 0.2,
     };
-    let sum = |options: Options, start: u64| {
+    let sum = |options: NytOptions, start: u64| {
         checksum(&Nyt::new(options).unwrap().generate(start..start + 1_000).unwrap())
     };
-    assert_eq!(sum(Options::default(), 0), 0x3788_95E4_1C47_8DF6);
-    assert_eq!(sum(Options::default(), 1 << 40), 0x6E9C_3757_E3EB_1F92);
+    assert_eq!(sum(NytOptions::default(), 0), 0x3788_95E4_1C47_8DF6);
+    assert_eq!(sum(NytOptions::default(), 1 << 40), 0x6E9C_3757_E3EB_1F92);
     assert_eq!(sum(everything, 0), 0xF1AD_FD63_4194_CE1E);
 }

@@ -7,15 +7,15 @@ use std::collections::{HashMap, HashSet};
 
 use arrow_array::RecordBatch;
 use laws::{checksum, close, only_these_differ, quantile, real, share, whole};
-use penstock_workloads::Rows;
-use penstock_workloads::sg::{LOAD, MAX_HOUSES, Options, START_MS, Sg, WORK, schema};
+use penstock_workloads::Generator;
+use penstock_workloads::sg::{LOAD, MAX_HOUSES, START_MS, Sg, SgOptions, WORK, schema};
 use proptest::prelude::*;
 
 const ROWS: u64 = 200_000;
 
 type Plug = (i64, i64, i64);
 
-fn rows_of(options: Options) -> RecordBatch {
+fn rows_of(options: SgOptions) -> RecordBatch {
     Sg::new(options).and_then(|sg| sg.generate(0..ROWS)).expect("good options and a small range")
 }
 
@@ -42,7 +42,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
+fn any_options() -> impl Strategy<Value = SgOptions> {
     (
         any::<u64>(),
         prop_oneof![1..100u64, 1..10_000_000u64],
@@ -52,7 +52,7 @@ fn any_options() -> impl Strategy<Value = Options> {
         1..30u16,
         prop_oneof![Just(0.0), 0.1..3.0],
     )
-        .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every, houses, zipf)| Options {
+        .prop_map(|(seed, rate, step_every_s, out_of_order_ms, late_every, houses, zipf)| SgOptions {
             seed,
             rate,
             step_every_s,
@@ -93,7 +93,7 @@ fn the_schema_is_the_one_of_the_published_data() {
 
 #[test]
 fn houses_have_households_and_those_have_plugs() {
-    let sg = Sg::new(Options { houses: 40, ..Options::default() }).unwrap();
+    let sg = Sg::new(SgOptions { houses: 40, ..SgOptions::default() }).unwrap();
     let batch = sg.generate(0..2 * sg.plugs() as u64).unwrap();
     let distinct: HashSet<Plug> = plugs(&batch).into_iter().collect();
     assert_eq!(distinct.len(), sg.plugs());
@@ -118,7 +118,7 @@ fn houses_have_households_and_those_have_plugs() {
 
 #[test]
 fn plugs_report_work_and_load_in_turn() {
-    let sg = Sg::new(Options::default()).unwrap();
+    let sg = Sg::new(SgOptions::default()).unwrap();
     let batch = sg.generate(0..ROWS).unwrap();
     let plugs = plugs(&batch);
     let properties = whole(&batch, "property");
@@ -133,7 +133,7 @@ fn plugs_report_work_and_load_in_turn() {
 
 #[test]
 fn loads_have_the_shape_of_the_published_ones() {
-    let batch = rows_of(Options { houses: 100, ..Options::default() });
+    let batch = rows_of(SgOptions { houses: 100, ..SgOptions::default() });
     let loads: Vec<f64> = values(&batch, LOAD).into_values().flatten().collect();
     close("without a load", share(&loads, |&load| load == 0.0), 0.64, 0.03);
     for (part, least, most) in
@@ -147,7 +147,7 @@ fn loads_have_the_shape_of_the_published_ones() {
 
 #[test]
 fn a_plug_takes_about_the_same_all_the_time() {
-    let batch = rows_of(Options { houses: 3, ..Options::default() });
+    let batch = rows_of(SgOptions { houses: 3, ..SgOptions::default() });
     for (plug, loads) in values(&batch, LOAD) {
         let mean = mean(&loads);
         let deviation =
@@ -161,7 +161,7 @@ fn a_plug_takes_about_the_same_all_the_time() {
 
 #[test]
 fn work_never_falls_and_grows_with_the_load() {
-    let sg = Sg::new(Options { houses: 3, ..Options::default() }).unwrap();
+    let sg = Sg::new(SgOptions { houses: 3, ..SgOptions::default() }).unwrap();
     let batch = sg.generate(0..ROWS).unwrap();
     let loads = values(&batch, LOAD);
     let mut grown = 0;
@@ -184,7 +184,7 @@ fn work_never_falls_and_grows_with_the_load() {
 fn the_queries_have_something_to_find() {
     // SG3 asks which plugs are above the mean of all rows.
     for seed in 0..20 {
-        let batch = rows_of(Options { seed, ..Options::default() });
+        let batch = rows_of(SgOptions { seed, ..SgOptions::default() });
         let overall = mean(&real(&batch, "value"));
         let mut of_plug: HashMap<Plug, Vec<f64>> = values(&batch, WORK);
         for (plug, loads) in values(&batch, LOAD) {
@@ -199,11 +199,11 @@ fn the_queries_have_something_to_find() {
 
 #[test]
 fn zipf_puts_the_first_plugs_in_front() {
-    let batch = rows_of(Options { zipf: 1.0, ..Options::default() });
+    let batch = rows_of(SgOptions { zipf: 1.0, ..SgOptions::default() });
     let plugs = plugs(&batch);
     assert!((0..ROWS as usize).all(|row| plugs[row] == plugs[row / 2 * 2]));
     let first = share(&plugs, |&plug| plug == (0, 0, 0));
-    let among = Sg::new(Options::default()).unwrap().plugs();
+    let among = Sg::new(SgOptions::default()).unwrap().plugs();
     let harmonic: f64 = (1..=among).map(|n| 1.0 / n as f64).sum();
     close("the first plug", first, 1.0 / harmonic, 0.01);
     assert!(values(&batch, WORK).values().all(|work| work.is_sorted()));
@@ -211,44 +211,50 @@ fn zipf_puts_the_first_plugs_in_front() {
 
 #[test]
 fn an_option_leaves_the_other_columns_alone() {
-    let plain = rows_of(Options::default());
-    only_these_differ(&plain, &rows_of(Options { rate: 12, ..Options::default() }), &["timestamp"]);
-    only_these_differ(&plain, &rows_of(Options { out_of_order_ms: 9, ..Options::default() }), &["timestamp"]);
-    only_these_differ(&plain, &rows_of(Options { late_every: 9, ..Options::default() }), &["timestamp"]);
+    let plain = rows_of(SgOptions::default());
+    only_these_differ(&plain, &rows_of(SgOptions { rate: 12, ..SgOptions::default() }), &["timestamp"]);
+    only_these_differ(
+        &plain,
+        &rows_of(SgOptions { out_of_order_ms: 9, ..SgOptions::default() }),
+        &["timestamp"],
+    );
+    only_these_differ(&plain, &rows_of(SgOptions { late_every: 9, ..SgOptions::default() }), &["timestamp"]);
     let of_plug = ["value", "plug", "household", "house"];
-    only_these_differ(&plain, &rows_of(Options { zipf: 0.5, ..Options::default() }), &of_plug);
+    only_these_differ(&plain, &rows_of(SgOptions { zipf: 0.5, ..SgOptions::default() }), &of_plug);
     // More houses do not change those that were there: the first sweep starts the same.
-    let more = rows_of(Options { houses: 20, ..Options::default() });
-    let before = 2 * Sg::new(Options::default()).unwrap().plugs();
+    let more = rows_of(SgOptions { houses: 20, ..SgOptions::default() });
+    let before = 2 * Sg::new(SgOptions::default()).unwrap().plugs();
     assert_eq!(plain.slice(0, before), more.slice(0, before));
     assert_ne!(plugs(&plain)[before], plugs(&more)[before]);
 }
 
 #[test]
 fn bad_options_and_ranges_are_refused_by_name() {
-    let message = |options: Options| Sg::new(options).unwrap_err().to_string();
-    let plain = Options::default;
+    let message = |options: SgOptions| Sg::new(options).unwrap_err().to_string();
+    let plain = SgOptions::default;
     assert_eq!(
-        message(Options { rate: 0, ..plain() }),
+        message(SgOptions { rate: 0, ..plain() }),
         "rate must be between 1 and 9223372036854775807, got 0"
     );
-    assert_eq!(message(Options { houses: 0, ..plain() }), "houses must be between 1 and 300, got 0");
+    assert_eq!(message(SgOptions { houses: 0, ..plain() }), "houses must be between 1 and 300, got 0");
     assert_eq!(
-        message(Options { houses: MAX_HOUSES + 1, ..plain() }),
+        message(SgOptions { houses: MAX_HOUSES + 1, ..plain() }),
         "houses must be between 1 and 300, got 301"
     );
     assert_eq!(
-        message(Options { zipf: f64::NAN, ..plain() }),
+        message(SgOptions { zipf: f64::NAN, ..plain() }),
         "zipf must be a finite exponent of at least 0 (0 is uniform), got NaN"
     );
-    laws::times_that_do_not_fit_are_refused(&Sg::new(Options { rate: 1, ..plain() }).unwrap());
-    assert!(Sg::new(Options { houses: MAX_HOUSES, zipf: 1.0, ..plain() }).unwrap().generate(0..100).is_ok());
+    laws::times_that_do_not_fit_are_refused(&Sg::new(SgOptions { rate: 1, ..plain() }).unwrap());
+    assert!(
+        Sg::new(SgOptions { houses: MAX_HOUSES, zipf: 1.0, ..plain() }).unwrap().generate(0..100).is_ok()
+    );
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let everything = Options {
+    let everything = SgOptions {
         seed: 42,
         rate: 3_000,
         step_every_s: 0,
@@ -257,10 +263,10 @@ fn the_data_set_never_changes() {
         houses: 40,
         zipf: 0.7,
     };
-    let sum = |options: Options, start: u64| {
+    let sum = |options: SgOptions, start: u64| {
         checksum(&Sg::new(options).unwrap().generate(start..start + 1_000).unwrap())
     };
-    assert_eq!(sum(Options::default(), 0), 0xD9CE_F33D_7AF1_1B3F);
-    assert_eq!(sum(Options::default(), 1 << 40), 0x669D_BC23_D7BE_148A);
+    assert_eq!(sum(SgOptions::default(), 0), 0xD9CE_F33D_7AF1_1B3F);
+    assert_eq!(sum(SgOptions::default(), 1 << 40), 0x669D_BC23_D7BE_148A);
     assert_eq!(sum(everything, 0), 0x50A1_AEAE_79B3_B7F6);
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use laws::{any_split_is_the_same, only_these_differ, rows, tally, whole};
-use penstock_workloads::nexmark::{Nexmark, Stream};
-use penstock_workloads::{MAX_STEP_EVERY_S, Rows, STEPS, WorkloadError, cm, me, nexmark, nyt, sg, ysb};
+use penstock_workloads::nexmark::{Nexmark, NexmarkStream};
+use penstock_workloads::{Generator, MAX_STEP_EVERY_S, STEPS, WorkloadError, cm, me, nexmark, nyt, sg, ysb};
 use proptest::prelude::*;
 
 /// A table, the column of its times, when its first row is, and all columns that have to do with time.
 struct Table {
-    rows: Arc<dyn Rows>,
+    rows: Arc<dyn Generator>,
     time: &'static str,
     start_ms: u64,
     times: &'static [&'static str],
@@ -22,26 +22,36 @@ struct Table {
 /// The tables whose rows are numbered on their own.
 fn tables(rate: u64, step_every_s: u64) -> Result<Vec<Table>, WorkloadError> {
     macro_rules! of {
-        ($module:ident::$name:ident) => {
-            Arc::new($module::$name::new($module::Options { rate, step_every_s, ..Default::default() })?)
+        ($module:ident::$name:ident, $options:ident) => {
+            Arc::new($module::$name::new($module::$options { rate, step_every_s, ..Default::default() })?)
         };
     }
-    let table =
-        |rows: Arc<dyn Rows>, start_ms| Table { rows, time: "timestamp", start_ms, times: &["timestamp"] };
-    let ysb = |rows: Arc<dyn Rows>| Table { rows, time: "event_time", start_ms: 0, times: &["event_time"] };
+    let table = |rows: Arc<dyn Generator>, start_ms| Table {
+        rows,
+        time: "timestamp",
+        start_ms,
+        times: &["timestamp"],
+    };
+    let ysb =
+        |rows: Arc<dyn Generator>| Table { rows, time: "event_time", start_ms: 0, times: &["event_time"] };
     let trips = &["pickup_datetime", "dropoff_datetime"];
     Ok(vec![
-        ysb(of!(ysb::Ysb)),
-        ysb(of!(ysb::YsbStrings)),
-        Table { rows: of!(nyt::Nyt), time: "dropoff_datetime", start_ms: nyt::START_MS, times: trips },
-        table(of!(cm::Cm), 0),
-        table(of!(sg::Sg), sg::START_MS),
-        table(of!(me::Me), me::START_MS),
+        ysb(of!(ysb::Ysb, YsbOptions)),
+        ysb(of!(ysb::YsbStrings, YsbOptions)),
+        Table {
+            rows: of!(nyt::Nyt, NytOptions),
+            time: "dropoff_datetime",
+            start_ms: nyt::START_MS,
+            times: trips,
+        },
+        table(of!(cm::Cm, CmOptions), 0),
+        table(of!(sg::Sg, SgOptions), sg::START_MS),
+        table(of!(me::Me, MeOptions), me::START_MS),
     ])
 }
 
 fn nexmark(rate: u64, step_every_s: u64) -> Nexmark {
-    let options = nexmark::Options { rate, step_every_s, ..Default::default() };
+    let options = nexmark::NexmarkOptions { rate, step_every_s, ..Default::default() };
     Nexmark::new(options).expect("options within bounds")
 }
 
@@ -70,12 +80,12 @@ proptest! {
         // The three streams have the events of a second together.
         let streams = nexmark(rate, step_every_s);
         let mut together = vec![0; expected.len()];
-        for stream in Stream::ALL {
+        for stream in NexmarkStream::ALL {
             let own = 0..nexmark::rows_of(stream, all);
             let batch = match stream {
-                Stream::Person => rows(&streams.persons(), own),
-                Stream::Auction => rows(&streams.auctions(), own),
-                Stream::Bid => rows(&streams.bids(), own),
+                NexmarkStream::Person => rows(&streams.persons(), own),
+                NexmarkStream::Auction => rows(&streams.auctions(), own),
+                NexmarkStream::Bid => rows(&streams.bids(), own),
             };
             let counts = per_second(&batch, "date_time", 0, expected.len());
             together.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
 use laws::{checksum, text, whole};
-use penstock_workloads::Rows;
-use penstock_workloads::ysb::{Options, Ysb, YsbStrings, campaigns, campaigns_strings, schema_strings};
+use penstock_workloads::Generator;
+use penstock_workloads::ysb::{Ysb, YsbOptions, YsbStrings, campaigns, campaigns_strings, schema_strings};
 use proptest::prelude::*;
 
 const ROWS: u64 = 50_000;
 
-fn both(options: Options) -> (RecordBatch, RecordBatch) {
+fn both(options: YsbOptions) -> (RecordBatch, RecordBatch) {
     let numbers = Ysb::new(options.clone()).expect("good options");
     let texts = YsbStrings::new(options).expect("good options");
     (laws::rows(&numbers, 0..ROWS), laws::rows(&texts, 0..ROWS))
@@ -52,7 +52,7 @@ proptest! {
         cut in 0.0..=1.0,
     ) {
         let options =
-            Options { seed, rate: 100, zipf, out_of_order_ms, switch_every_s, ..Options::default() };
+            YsbOptions { seed, rate: 100, zipf, out_of_order_ms, switch_every_s, ..YsbOptions::default() };
         laws::any_split_is_the_same(&YsbStrings::new(options).unwrap(), start, rows, batch_rows, cut);
     }
 }
@@ -73,7 +73,7 @@ fn the_schema_has_text_for_all_but_the_time() {
 
 #[test]
 fn rows_are_those_of_the_numbers() {
-    let options = Options { zipf: 0.5, out_of_order_ms: 50, late_every: 10, ..Options::default() };
+    let options = YsbOptions { zipf: 0.5, out_of_order_ms: 50, late_every: 10, ..YsbOptions::default() };
     let (numbers, texts) = both(options);
     assert_eq!(numbers.column_by_name("event_time"), texts.column_by_name("event_time"));
     for (name, values) in [("user_id", 100), ("page_id", 100), ("ad_id", 1_000)] {
@@ -95,7 +95,7 @@ fn rows_are_those_of_the_numbers() {
 
 #[test]
 fn kinds_of_things_share_no_names() {
-    let (_, texts) = both(Options::default());
+    let (_, texts) = both(YsbOptions::default());
     let table = campaigns_strings(7);
     let mut names: Vec<&str> =
         ["user_id", "page_id", "ad_id"].iter().flat_map(|name| text(&texts, name)).collect();
@@ -107,15 +107,15 @@ fn kinds_of_things_share_no_names() {
 
 #[test]
 fn names_do_not_depend_on_the_seed() {
-    let (numbers, texts) = both(Options::default());
-    let (other_numbers, other_texts) = both(Options { seed: 8, ..Options::default() });
+    let (numbers, texts) = both(YsbOptions::default());
+    let (other_numbers, other_texts) = both(YsbOptions { seed: 8, ..YsbOptions::default() });
     let names = one_name_each(&whole(&numbers, "ad_id"), &text(&texts, "ad_id"));
     assert_eq!(names, one_name_each(&whole(&other_numbers, "ad_id"), &text(&other_texts, "ad_id")));
 }
 
 #[test]
 fn campaigns_are_those_of_the_numbers() {
-    let (numbers, texts) = both(Options::default());
+    let (numbers, texts) = both(YsbOptions::default());
     let names = one_name_each(&whole(&numbers, "ad_id"), &text(&texts, "ad_id"));
     let (table, table_texts) = (campaigns(7), campaigns_strings(7));
     let ads = one_name_each(&whole(&table, "ad_id"), &text(&table_texts, "ad_id"));
@@ -127,19 +127,19 @@ fn campaigns_are_those_of_the_numbers() {
 
 #[test]
 fn options_and_ranges_are_checked_as_for_the_numbers() {
-    let bad = Options { view_share: 2.0, ..Options::default() };
+    let bad = YsbOptions { view_share: 2.0, ..YsbOptions::default() };
     assert_eq!(YsbStrings::new(bad.clone()).unwrap_err(), Ysb::new(bad).unwrap_err());
-    let slow = Options { rate: 1, ..Options::default() };
+    let slow = YsbOptions { rate: 1, ..YsbOptions::default() };
     laws::times_that_do_not_fit_are_refused(&YsbStrings::new(slow).unwrap());
 }
 
-/// W3: if this fails, the data set has changed, and every published figure with it.
+/// WORKLOAD-3: if this fails, the data set has changed, and every published figure with it.
 #[test]
 fn the_data_set_never_changes() {
-    let sum = |options: Options| checksum(&YsbStrings::new(options).unwrap().generate(0..1_000).unwrap());
-    assert_eq!(sum(Options::default()), 0x5D29_3006_9108_510F);
+    let sum = |options: YsbOptions| checksum(&YsbStrings::new(options).unwrap().generate(0..1_000).unwrap());
+    assert_eq!(sum(YsbOptions::default()), 0x5D29_3006_9108_510F);
     assert_eq!(
-        sum(Options { seed: 42, zipf: 1.0, out_of_order_ms: 50, ..Options::default() }),
+        sum(YsbOptions { seed: 42, zipf: 1.0, out_of_order_ms: 50, ..YsbOptions::default() }),
         0x1D9F_E426_6CA8_213F
     );
     assert_eq!(checksum(&campaigns_strings(7)), 0x8C3D_41E1_40DE_7A74);

@@ -8,7 +8,7 @@ pub mod times;
 
 use penstock_memory::{Physical, Run, SlotId, SourceColumns, Values};
 use penstock_progress::watermark::min_max;
-use penstock_progress::{BoundedDelay, Stands, Windows};
+use penstock_progress::{BoundedDelay, WatermarkSide, Windows};
 
 use arrow_array::RecordBatch;
 
@@ -24,7 +24,7 @@ pub enum TimeFrom {
         /// The column.
         time: usize,
         /// A column that watermarks are taken from, and what it says.
-        marks: Option<(usize, Stands)>,
+        marks: Option<(usize, WatermarkSide)>,
         /// Whether times are ends of windows, and rows a tick earlier.
         is_end: bool,
     },

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use penstock_memory::coordinator::StateAccount;
 use penstock_memory::{Run, Signal};
-use penstock_operators::{Held, Stateful};
+use penstock_operators::{HeldRows, Stateful};
 use penstock_progress::NEVER;
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
@@ -290,10 +290,10 @@ impl Keyed {
     }
 
     /// Returns what it has taken in and not given out.
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> HeldRows {
         match &self.operator {
             Inside::Stateful(operator) => operator.held(),
-            Inside::Map(_) => Held::default(),
+            Inside::Map(_) => HeldRows::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use penstock_memory::coordinator::StateAccount;
 use penstock_memory::{MemoryLimit, Physical, SourceColumns};
-use penstock_operators::{Held, Stateful};
+use penstock_operators::{HeldRows, Stateful};
 use penstock_scheduler::Profile;
 use penstock_scheduler::profile::Counter;
 
@@ -150,7 +150,7 @@ impl Lane {
     }
 
     /// Charges a part of so many bytes that was split off; the rest stays with the lane.
-    fn split_charge(&mut self, bytes: usize, held: Held) -> Result<Charged, RunError> {
+    fn split_charge(&mut self, bytes: usize, held: HeldRows) -> Result<Charged, RunError> {
         let mut account = self.parts.state.split(bytes);
         self.charge()?;
         account.set(bytes).map_err(|limit| self.exceeded(bytes, limit))?;
@@ -250,8 +250,8 @@ impl Task for Lane {
 mod tests {
     use arrow_schema::Schema;
     use penstock_memory::Run;
-    use penstock_memory::coordinator::{Coordinator, Options};
-    use penstock_operators::{Late, Snapshot, SnapshotError};
+    use penstock_memory::coordinator::{Coordinator, CoordinatorOptions};
+    use penstock_operators::{Late, SnapshotError, StateSnapshot};
     use penstock_types::{ComputeError, KeyGroups};
 
     use super::super::way::way;
@@ -288,13 +288,13 @@ mod tests {
         fn bytes(&self) -> usize {
             self.bytes
         }
-        fn held(&self) -> Held {
-            Held { rows: self.bytes as u64 / 100, sessions: 0 }
+        fn held(&self) -> HeldRows {
+            HeldRows { rows: self.bytes as u64 / 100, sessions: 0 }
         }
-        fn snapshot(&self) -> Snapshot {
-            Snapshot { tables: Vec::new() }
+        fn snapshot(&self) -> StateSnapshot {
+            StateSnapshot { tables: Vec::new() }
         }
-        fn restore(&mut self, _: &Snapshot) -> Result<(), SnapshotError> {
+        fn restore(&mut self, _: &StateSnapshot) -> Result<(), SnapshotError> {
             Ok(())
         }
         fn extract(&mut self, _: KeyGroups) -> Box<dyn Stateful> {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     fn coordinator(budget_bytes: usize) -> Coordinator {
-        Coordinator::new(Options { budget_bytes, ..Options::default() }).unwrap()
+        Coordinator::new(CoordinatorOptions { budget_bytes, ..CoordinatorOptions::default() }).unwrap()
     }
 
     /// CHARGE-1: between a lane and the merging task, state is charged as before.

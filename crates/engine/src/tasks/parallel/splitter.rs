@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use penstock_memory::{Run, Signal};
 use penstock_progress::NEVER;
 
-use penstock_operators::Held;
+use penstock_operators::HeldRows;
 
 use super::item::{Item, Portion};
 use super::way::{Carried, WayIn};
@@ -211,7 +211,7 @@ impl Task for Splitter {
             is_blocked: self.blocked_since_ns.is_some(),
             blocked_on,
             is_unfinished,
-            held: Held::default(),
+            held: HeldRows::default(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A step of a task that reads an edge.
 
 use penstock_memory::Signal;
-use penstock_memory::edge::Next;
+use penstock_memory::edge::EdgeNext;
 
 use super::OperatorTask;
 use crate::tasks::context::Context;
@@ -19,7 +19,7 @@ impl OperatorTask {
             // However far the source goes on.
             let last = *inlet.last.get_or_insert(inlet.reader.pending());
             // Signals after the last of these rows are taken: a source that has failed has nothing else after them.
-            if last == 0 && matches!(inlet.reader.peek(1), Next::Rows(_) | Next::Nothing) {
+            if last == 0 && matches!(inlet.reader.peek(1), EdgeNext::Rows(_) | EdgeNext::Nothing) {
                 // By TASK-2 no run of its rows is at hand. Other inputs may take long to end, and the source is not to wait.
                 self.inputs[input].0 = Input::Left;
                 self.end(input, context);
@@ -29,8 +29,8 @@ impl OperatorTask {
         let watermark = inlet.watermark();
         let limit = inlet.last.map_or(usize::MAX, |last| usize::try_from(last).unwrap_or(usize::MAX));
         match inlet.reader.peek(limit.max(1)) {
-            Next::Rows(_) if limit == 0 => return Ok(Step::Worked(0)), // they came just now, and are left to other readers
-            Next::Rows(mut rows) => {
+            EdgeNext::Rows(_) if limit == 0 => return Ok(Step::Worked(0)), // they came just now, and are left to other readers
+            EdgeNext::Rows(mut rows) => {
                 if self.keyed.is_none() {
                     match self.outlet.room(clock) {
                         0 => return Ok(Step::Blocked),
@@ -56,11 +56,11 @@ impl OperatorTask {
                 self.process(input, clock)?;
                 return Ok(Step::Worked(count));
             }
-            Next::Watermark(watermark) => {
+            EdgeNext::Watermark(watermark) => {
                 inlet.reader.pass();
                 self.advance_input(input, watermark);
             }
-            Next::Signal(signal) => {
+            EdgeNext::Signal(signal) => {
                 inlet.reader.pass();
                 match signal {
                     Signal::Judge { watermark } => inlet.judge = Some(watermark),
@@ -73,12 +73,12 @@ impl OperatorTask {
                     Signal::Marker { .. } | Signal::Results { .. } => self.outlet.push(Due::Signal(signal)),
                 }
             }
-            Next::Nothing => return Ok(Step::Idle),
+            EdgeNext::Nothing => return Ok(Step::Idle),
             // A writer that left without an end has failed, or was stopped.
-            Next::Closed if inlet.shared.is_some() && !self.frontier.has_input_ended(input) => {
+            EdgeNext::Closed if inlet.shared.is_some() && !self.frontier.has_input_ended(input) => {
                 return Err(RunError::SourceEnded);
             }
-            Next::Closed => return Ok(Step::Idle),
+            EdgeNext::Closed => return Ok(Step::Idle),
         }
         Ok(Step::Worked(0))
     }

@@ -21,7 +21,7 @@ mod source;
 use std::sync::Arc;
 
 use penstock_memory::{EdgeReader, OpenError, Signal};
-use penstock_operators::{Held, Stateful};
+use penstock_operators::{HeldRows, Stateful};
 use penstock_progress::{Frontier, NEVER};
 use penstock_queue::wake::Wake;
 
@@ -362,7 +362,7 @@ impl Task for OperatorTask {
             is_blocked,
             blocked_on: self.blocked_on(),
             is_unfinished,
-            held: self.keyed.as_ref().map_or_else(Held::default, |keyed| keyed.held()),
+            held: self.keyed.as_ref().map_or_else(HeldRows::default, |keyed| keyed.held()),
         }
     }
 

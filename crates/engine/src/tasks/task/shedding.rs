@@ -1,7 +1,7 @@
 //! Skips rows of a shared source that does not wait for the task.
 
 use penstock_memory::Signal;
-use penstock_memory::edge::Next;
+use penstock_memory::edge::EdgeNext;
 
 use super::OperatorTask;
 use crate::tasks::context::Context;
@@ -29,20 +29,20 @@ impl OperatorTask {
         let mut is_awake = None;
         loop {
             match inlet.reader.peek(usize::MAX) {
-                Next::Rows(found) => {
+                EdgeNext::Rows(found) => {
                     let found = found.len();
                     rows += found as u64;
                     inlet.reader.advance(found);
                     is_awake = Some(true);
                     continue;
                 }
-                Next::Watermark(found) => (watermark, is_awake) = (Some(found), Some(true)),
-                Next::Signal(Signal::Idle) => is_awake = Some(false),
-                Next::Signal(Signal::Arrival { at_ns }) => self.arrived_ns = at_ns,
-                Next::Signal(Signal::End) => ended = true,
-                Next::Signal(Signal::Judge { watermark }) => inlet.judge = Some(watermark),
-                Next::Signal(Signal::Marker { .. } | Signal::Results { .. }) => {}
-                Next::Nothing | Next::Closed => break,
+                EdgeNext::Watermark(found) => (watermark, is_awake) = (Some(found), Some(true)),
+                EdgeNext::Signal(Signal::Idle) => is_awake = Some(false),
+                EdgeNext::Signal(Signal::Arrival { at_ns }) => self.arrived_ns = at_ns,
+                EdgeNext::Signal(Signal::End) => ended = true,
+                EdgeNext::Signal(Signal::Judge { watermark }) => inlet.judge = Some(watermark),
+                EdgeNext::Signal(Signal::Marker { .. } | Signal::Results { .. }) => {}
+                EdgeNext::Nothing | EdgeNext::Closed => break,
             }
             inlet.reader.pass();
         }

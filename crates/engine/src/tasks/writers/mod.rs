@@ -74,12 +74,12 @@ pub trait SinkWriter: Send {
 #[cfg(test)]
 mod tests {
     use arrow_array::{Int64Array, RecordBatch};
-    use penstock_memory::coordinator::{Coordinator, Options};
+    use penstock_memory::coordinator::{Coordinator, CoordinatorOptions};
 
     use super::*;
 
     pub(super) fn coordinator() -> Coordinator {
-        Coordinator::new(Options::default()).unwrap()
+        Coordinator::new(CoordinatorOptions::default()).unwrap()
     }
 
     /// A batch of so many rows, charged as a copy.

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use penstock_expr::{BinaryOp, Expr, Expression, Function, Literal, Rejected, Scope, UnaryOp, compile};
+use penstock_expr::{BinaryOp, Expr, Expression, Literal, Rejected, ScalarFunction, Scope, UnaryOp, compile};
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Physical, Run, Values};
 use penstock_types::{ComputeError, PlanError};
@@ -22,7 +22,7 @@ pub fn text(value: &str) -> Expr {
     Expr::literal(Literal::String(value.to_owned()))
 }
 
-pub fn call(function: Function, inputs: &[Expr]) -> Expr {
+pub fn call(function: ScalarFunction, inputs: &[Expr]) -> Expr {
     Expr::call(function, inputs.to_vec()).unwrap()
 }
 

@@ -275,8 +275,8 @@ pub fn read(column: Column<'_>) -> Cells {
         }};
     }
     if let Some(mask) = column.valid {
-        assert_eq!(mask.len(), column.values.len(), "C1: a mask is as long as the values");
-        assert!(mask.iter().all(|&valid| valid < 2), "C1: a mask is made of zeros and ones");
+        assert_eq!(mask.len(), column.values.len(), "COLUMN-1: a mask is as long as the values");
+        assert!(mask.iter().all(|&valid| valid < 2), "COLUMN-1: a mask is made of zeros and ones");
     }
     match column.values {
         Values::I8(values) => each!(values, |value: i8| Value::Int(value.into())),
@@ -296,7 +296,7 @@ pub fn read(column: Column<'_>) -> Cells {
     }
 }
 
-/// A column with these values. What stands under a null is nonsense, as it may be (C2).
+/// A column with these values. What stands under a null is nonsense, as it may be (COLUMN-2).
 pub fn column(data_type: &DataType, cells: &Cells) -> ColumnBuf {
     let physical = Physical::of(data_type).unwrap();
     let mut column = ColumnBuf::new(physical);

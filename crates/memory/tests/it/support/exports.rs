@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use penstock_memory::batch::Rows as Which;
+use penstock_memory::batch::LoadRows;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
     ColumnBuf, Coordinator, Lease, LogOptions, LogReader, LogWriter, Physical, SourceColumns, Taken,
 };
-use penstock_queue::wake::Nobody;
+use penstock_queue::wake::NoWake;
 
 use super::{Rows, eventually};
 use crate::arbitrary::read;
@@ -39,8 +39,8 @@ pub fn open(rows: &Rows, block_rows: usize, coordinator: &Coordinator) -> (LogWr
     let shape =
         ShapeOptions { block_rows: Some(block_rows), chunk_blocks: Some(2), ..ShapeOptions::default() };
     let options = LogOptions { shape, ..LogOptions::default() };
-    let mut writer = LogWriter::new(rows.layout(), &options, coordinator, Arc::new(Nobody)).unwrap();
-    let reader = writer.join(Arc::new(Nobody));
+    let mut writer = LogWriter::new(rows.layout(), &options, coordinator, Arc::new(NoWake)).unwrap();
+    let reader = writer.join(Arc::new(NoWake));
     (writer, reader)
 }
 
@@ -103,7 +103,7 @@ pub fn check(rows: &Rows, first: u64, batches: &[RecordBatch]) -> u64 {
         let numbers: Vec<u64> = (next..next + batch.num_rows() as u64).collect();
         for (column, (data_type, _)) in rows.types.iter().enumerate() {
             let mut loaded = ColumnBuf::new(Physical::of(data_type).unwrap());
-            opened.load(column, 0, batch.num_rows(), Which::All, &mut loaded);
+            opened.load(column, 0, batch.num_rows(), LoadRows::All, &mut loaded);
             assert!(
                 read(loaded.as_column()) == rows.cells(column, &numbers),
                 "column {column} from row {next}"

@@ -8,8 +8,8 @@ pub mod model;
 use std::time::{Duration, Instant};
 
 use arrow_schema::DataType;
-use penstock_memory::coordinator::{Counters, Options};
-use penstock_memory::{Column, ColumnBuf, ColumnKind, Coordinator, Layout, Piece};
+use penstock_memory::coordinator::{CoordinatorOptions, Counters};
+use penstock_memory::{Column, ColumnBuf, ColumnKind, Coordinator, Layout, SelectedColumn};
 
 use crate::arbitrary::{Cells, Value, column, read, value};
 
@@ -117,14 +117,17 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn pieces(&self) -> Vec<Piece<'_>> {
+    pub fn pieces(&self) -> Vec<SelectedColumn<'_>> {
         let columns = self.columns.iter();
-        columns.map(|(column, rows)| Piece { column: column.as_column(), rows: rows.as_deref() }).collect()
+        columns
+            .map(|(column, rows)| SelectedColumn { column: column.as_column(), rows: rows.as_deref() })
+            .collect()
     }
 }
 
 pub fn coordinator(budget_bytes: usize, log_cap_bytes: usize) -> Coordinator {
-    Coordinator::new(Options { budget_bytes, log_cap_bytes, ..Options::default() }).unwrap()
+    Coordinator::new(CoordinatorOptions { budget_bytes, log_cap_bytes, ..CoordinatorOptions::default() })
+        .unwrap()
 }
 
 /// A number from the environment, where a run has reasons to do more or less.

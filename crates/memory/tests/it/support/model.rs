@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use penstock_memory::edge::{Next, Rows as Found};
+use penstock_memory::edge::{EdgeNext, EdgeRows};
 use penstock_memory::{
     Coordinator, EdgeReader, EdgeWriter, Lease, LogOptions, MemoryKind, Run, Signal, SlotId,
 };
@@ -250,17 +250,17 @@ impl Stream {
             assert!(asleep.is_none_or(|asleep| asleep < woken), "nobody woke the reader");
         }
         match seat.reader.peek(limit) {
-            Next::Rows(found) => {
+            EdgeNext::Rows(found) => {
                 let count = found.len();
                 assert!(count > 0 && count <= limit, "{count} rows of at most {limit}");
                 let numbers: Vec<u64> = seat.expected.iter().map_while(row_of).take(count).collect();
                 assert_eq!(numbers.len(), count, "more rows than were written before the next signal");
                 let lease = match found {
-                    Found::Lease(lease) => {
+                    EdgeRows::Lease(lease) => {
                         rows.check(&numbers, |column| lease.column(column));
                         Some(lease)
                     }
-                    found @ Found::Rows(_) => {
+                    found @ EdgeRows::Rows(_) => {
                         found.begin(run, slots);
                         run.ready(slots);
                         rows.check(&numbers, |column| run.column(slots[column]));
@@ -279,7 +279,7 @@ impl Stream {
                 seat.found.extend(seat.expected.drain(..consumed));
                 return true;
             }
-            Next::Watermark(value) => {
+            EdgeNext::Watermark(value) => {
                 // A watermark may stand for older ones at the same position, with nothing between them.
                 while matches!(seat.expected.front(), Some(Event::Watermark(older)) if *older < value) {
                     seat.expected.pop_front();
@@ -288,14 +288,14 @@ impl Stream {
                 assert!(value > seat.watermark, "{value} after {}", seat.watermark);
                 seat.watermark = value;
             }
-            Next::Signal(signal) => assert_eq!(seat.expected.front(), Some(&Event::Signal(signal))),
-            Next::Nothing => {
+            EdgeNext::Signal(signal) => assert_eq!(seat.expected.front(), Some(&Event::Signal(signal))),
+            EdgeNext::Nothing => {
                 assert_eq!(seat.expected.front(), None, "there is something to be read");
                 assert!(writer.is_some(), "a reader learns that the writer is gone");
                 seat.asleep = Some(woken);
                 return false;
             }
-            Next::Closed => {
+            EdgeNext::Closed => {
                 assert_eq!(seat.expected.front(), None, "there is something to be read");
                 assert!(writer.is_none(), "the writer is there");
                 assert!(asleep.is_none_or(|asleep| asleep < woken), "nobody woke the reader");
@@ -312,7 +312,7 @@ impl Stream {
         while self.read(number, usize::MAX, usize::MAX, false) {}
     }
 
-    /// S3: once everything is read and nothing is held, the writer can go on.
+    /// BLOCK_LOG-3: once everything is read and nothing is held, the writer can go on.
     pub fn settle(&mut self) {
         self.check_held();
         if !self.held.is_empty() {

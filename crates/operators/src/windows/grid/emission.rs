@@ -8,25 +8,25 @@ use penstock_progress::aligned::WindowNumber;
 use penstock_progress::law;
 use penstock_types::ComputeError;
 
-use super::{Final, Grid, SPARE_KEYS};
+use super::{Final, GridWindows, SPARE_KEYS};
 use crate::keys::KeyIndex;
 use crate::keys::shared::Directory;
 use crate::pick::Pick;
-use crate::windows::keyed::{Accumulators, Keyed, Total};
+use crate::windows::keyed::{Accumulators, KeyedState, StateTotals};
 use crate::windows::output::{Each, Frame, write};
 use crate::windows::slider::Sliced;
-use crate::windows::spec::Shape;
+use crate::windows::spec::ResolvedSpec;
 
 /// What panes hold of a window.
-pub(super) enum Own {
+pub(super) enum PaneResult {
     /// The one pane that it is.
-    Pane(Keyed),
+    Pane(KeyedState),
     /// Several panes together.
     Sliced { sliced: Sliced, counted: usize },
 }
 
-impl Own {
-    pub(super) fn into_keyed(self, shape: &Shape) -> Keyed {
+impl PaneResult {
+    pub(super) fn into_keyed(self, shape: &ResolvedSpec) -> KeyedState {
         match self {
             Self::Pane(state) => state,
             Self::Sliced { sliced, .. } => sliced.into_keyed(shape),
@@ -49,7 +49,7 @@ impl Own {
     }
 
     /// Adds what it holds to the owner's total.
-    fn count(&mut self, total: &mut Total) {
+    fn count(&mut self, total: &mut StateTotals) {
         match self {
             Self::Pane(state) => state.count(total),
             Self::Sliced { sliced, counted } => {
@@ -59,7 +59,7 @@ impl Own {
         }
     }
 
-    fn discount(&mut self, total: &mut Total) {
+    fn discount(&mut self, total: &mut StateTotals) {
         match self {
             Self::Pane(state) => state.discount(total),
             Self::Sliced { counted, .. } => total.bytes -= std::mem::take(counted),
@@ -70,14 +70,14 @@ impl Own {
 /// A window on its way out.
 pub(super) struct Emission {
     window: WindowNumber,
-    state: Own,
+    state: PaneResult,
     given: usize,
     corrects: bool,
-    /// Whether its state is wanted again, for corrections (G4).
+    /// Whether its state is wanted again, for corrections (GRID-4).
     kept: bool,
 }
 
-impl Grid {
+impl GridWindows {
     /// The first windows that are not over, and not gone, by that watermark.
     pub(super) fn over_by(&self, watermark: i64) -> (WindowNumber, WindowNumber) {
         let gone = watermark.saturating_sub(self.shape.spec.allowed_lateness);
@@ -120,10 +120,10 @@ impl Grid {
         }
     }
 
-    /// Writes the directories anew when most of their keys are in no pane any more (G5).
+    /// Writes the directories anew when most of their keys are in no pane any more (GRID-5).
     fn forget_keys(&mut self) {
         let known: usize = self.directories.iter().map(Directory::len).sum();
-        let live = |panes: &BTreeMap<i64, Keyed>| panes.values().map(Keyed::len).sum::<usize>();
+        let live = |panes: &BTreeMap<i64, KeyedState>| panes.values().map(KeyedState::len).sum::<usize>();
         if known <= SPARE_KEYS || known <= live(&self.panes) * 2 + SPARE_KEYS {
             return;
         }
@@ -174,7 +174,7 @@ impl Grid {
     }
 
     /// What panes hold of a window, which is the next that they have a part in. It is given out, or put elsewhere.
-    pub(super) fn take_own(&mut self, window: WindowNumber) -> Option<Own> {
+    pub(super) fn take_own(&mut self, window: WindowNumber) -> Option<PaneResult> {
         if self.next_own() != Some(window) {
             return None;
         }
@@ -198,11 +198,11 @@ impl Grid {
         if self.windows.is_tumbling() {
             let mut state = self.panes.remove(&panes.0)?;
             state.discount(&mut self.total);
-            return Some(Own::Pane(state));
+            return Some(PaneResult::Pane(state));
         }
         let sliced = self.slider.window(&self.shape, &self.panes, panes, &mut self.total.bytes);
         self.tidy();
-        sliced.map(|sliced| Own::Sliced { sliced, counted: 0 })
+        sliced.map(|sliced| PaneResult::Sliced { sliced, counted: 0 })
     }
 
     /// Makes the next window ready to be given out; false when there is none.
@@ -214,7 +214,7 @@ impl Grid {
                 (Some(own), None) => (own, self.shape.corrects()),
                 (None, Some(mut other)) => {
                     other.discount(&mut self.total);
-                    (Own::Pane(other), false)
+                    (PaneResult::Pane(other), false)
                 }
                 (Some(own), Some(mut other)) => {
                     let own = own.into_keyed(&self.shape);
@@ -223,7 +223,7 @@ impl Grid {
                     if self.shape.corrects() {
                         self.keep(window, own);
                     }
-                    (Own::Pane(other), false)
+                    (PaneResult::Pane(other), false)
                 }
                 (None, None) => unreachable!("somebody has a part in the window"),
             };
@@ -239,13 +239,13 @@ impl Grid {
             state.merge_known(&self.shape, &on_time);
         }
         state.count(&mut self.total);
-        let state = Own::Pane(state);
+        let state = PaneResult::Pane(state);
         self.emission = Some(Emission { window, state, given: 0, corrects: true, kept: false });
         true
     }
 
-    /// Keeps what a window was given out with (G4).
-    pub(super) fn keep(&mut self, window: WindowNumber, mut state: Keyed) {
+    /// Keeps what a window was given out with (GRID-4).
+    pub(super) fn keep(&mut self, window: WindowNumber, mut state: KeyedState) {
         state.forget_rows();
         let kept = &mut self.finals.entry(window).or_default().on_time;
         if let Some(kept) = kept {
@@ -269,7 +269,7 @@ impl Grid {
             emission.corrects || time >= self.left,
             "a window of {time} comes behind the watermark {}",
             self.left
-        ); // C4
+        ); // CONTRACT-4
         let frame = Frame {
             start: Each::Same(start),
             end: Each::Same(end),

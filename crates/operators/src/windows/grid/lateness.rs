@@ -9,8 +9,8 @@ use penstock_memory::{Column, Run};
 use penstock_progress::aligned::WindowNumber;
 use penstock_progress::watermark::{NEVER, min_max};
 
-use super::Grid;
-use crate::windows::keyed::Keyed;
+use super::GridWindows;
+use crate::windows::keyed::KeyedState;
 
 /// Where a row counts that is late for some of its windows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,12 +31,12 @@ impl Odd {
 
 /// The watermarks of the rows of a run.
 #[derive(Clone, Copy)]
-enum Marks<'a> {
+enum RowWatermarks<'a> {
     Same(i64),
     Each(&'a [i64]),
 }
 
-impl Marks<'_> {
+impl RowWatermarks<'_> {
     fn of(self, row: usize) -> i64 {
         match self {
             Self::Same(mark) => mark,
@@ -53,7 +53,7 @@ pub(in crate::windows) fn each_below(
     settled: i128,
     mut take: impl FnMut(usize, i64, i64),
 ) {
-    let marks = marks.map_or(Marks::Same(mark), |column| Marks::Each(column.fixed()));
+    let marks = marks.map_or(RowWatermarks::Same(mark), |column| RowWatermarks::Each(column.fixed()));
     for (row, &time) in times.iter().enumerate() {
         let mark = marks.of(row);
         if time < mark || i128::from(time) < settled {
@@ -62,7 +62,7 @@ pub(in crate::windows) fn each_below(
     }
 }
 
-impl Grid {
+impl GridWindows {
     /// The first window that a row with that watermark is on time for, and the first that it may correct.
     fn open_to(&self, mark: i64) -> (WindowNumber, WindowNumber) {
         let first = self.windows.first_window(mark).max(self.closed);
@@ -161,7 +161,7 @@ impl Grid {
             let gathered = shape.gather(port, run, &numbers);
             let rows = shape.gathered(port, &gathered);
             let last = self.windows.windows_of(pane).1;
-            let new = || Keyed::new(&shape);
+            let new = || KeyedState::new(&shape);
             if first <= last {
                 let state = self.sides.entry((first, pane)).or_insert_with(new);
                 state.update(&shape, &rows, &mut self.ids);

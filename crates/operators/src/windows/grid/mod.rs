@@ -9,16 +9,16 @@
 //! - those below `cursor` have been given out, or have begun to,
 //! - those below `gone` can no longer be corrected. Without allowed lateness that is `closed`.
 //!
-//! G1. A row that was on time for all of its windows is in `panes`; one that was too late for the first of them is in
+//! GRID-1. A row that was on time for all of its windows is in `panes`; one that was too late for the first of them is in
 //!     `sides` under the first it counts in, until windows have come that far.
-//! G2. A pane that a given-out window had a part in is not written by rows, only by what comes from `sides`.
-//! G3. `firsts[n]` is a part of window `n` beside its panes: what was split off from another operator.
-//! G4. With allowed lateness, `finals[n]` holds what window `n` was given out with and, apart from it, the rows that came
+//! GRID-2. A pane that a given-out window had a part in is not written by rows, only by what comes from `sides`.
+//! GRID-3. `firsts[n]` is a part of window `n` beside its panes: what was split off from another operator.
+//! GRID-4. With allowed lateness, `finals[n]` holds what window `n` was given out with and, apart from it, the rows that came
 //!     for it since. Both are gone when `gone` passes.
-//! G5. The panes of sliding windows look their keys up in `directories`, new ones in the last of them. One that has twice
+//! GRID-5. The panes of sliding windows look their keys up in `directories`, new ones in the last of them. One that has twice
 //!     the keys of a pane, and then some, is followed by another, and goes with the last pane that has it. All of them
 //!     together have at most twice the keys of all panes, and then some.
-//! G6. `total` is what all states hold together, each counted as it was after its last change, without directories.
+//! GRID-6. `total` is what all states hold together, each counted as it was after its last change, without directories.
 
 mod emission;
 mod lateness;
@@ -34,28 +34,28 @@ use penstock_progress::watermark::{NEVER, min_max};
 use penstock_progress::{Aligned, law, laws};
 use penstock_types::{ComputeError, KeyGroups};
 
-use super::keyed::{Keyed, Total};
+use super::keyed::{KeyedState, StateTotals};
 use super::slider::Slider;
-use super::spec::{Rows, Shape};
-use crate::contract::{Held, Late, Snapshot, SnapshotError, Stateful};
+use super::spec::{PortRows, ResolvedSpec};
+use crate::contract::{HeldRows, Late, SnapshotError, StateSnapshot, Stateful};
 use crate::keys::shared::Directory;
 use emission::Emission;
 pub(super) use lateness::each_below;
 
-/// A window that may still be corrected (G4).
+/// A window that may still be corrected (GRID-4).
 #[derive(Default)]
 struct Final {
-    on_time: Option<Keyed>,
-    corrections: Option<Keyed>,
+    on_time: Option<KeyedState>,
+    corrections: Option<KeyedState>,
 }
 
 /// Aggregation in windows on a grid.
-pub(super) struct Grid {
-    shape: Arc<Shape>,
+pub(super) struct GridWindows {
+    shape: Arc<ResolvedSpec>,
     windows: Aligned,
-    panes: BTreeMap<i64, Keyed>,
-    sides: BTreeMap<(WindowNumber, i64), Keyed>,
-    firsts: BTreeMap<WindowNumber, Keyed>,
+    panes: BTreeMap<i64, KeyedState>,
+    sides: BTreeMap<(WindowNumber, i64), KeyedState>,
+    firsts: BTreeMap<WindowNumber, KeyedState>,
     finals: BTreeMap<WindowNumber, Final>,
     slider: Slider,
     emission: Option<Emission>,
@@ -64,21 +64,21 @@ pub(super) struct Grid {
     gone: WindowNumber,
     /// The furthest that event time has come, or was taken to have come.
     watermark: i64,
-    /// How far it has come behind the operator at least (C4). Only kept where laws are checked.
+    /// How far it has come behind the operator at least (CONTRACT-4). Only kept where laws are checked.
     left: i64,
     late: Late,
-    total: Total,
+    total: StateTotals,
     ids: Vec<u32>,
     /// The keys of the pane that was filled last.
     usual_keys: usize,
     directories: Vec<Directory>,
 }
 
-/// A directory may have so many keys beside (G5).
+/// A directory may have so many keys beside (GRID-5).
 const SPARE_KEYS: usize = 256;
 
-impl Grid {
-    pub(super) fn new(shape: Arc<Shape>, windows: Aligned) -> Self {
+impl GridWindows {
+    pub(super) fn new(shape: Arc<ResolvedSpec>, windows: Aligned) -> Self {
         // The first window that holds a time at all.
         let first = windows.first_window(NEVER);
         Self {
@@ -96,7 +96,7 @@ impl Grid {
             watermark: NEVER,
             left: NEVER,
             late: Late::default(),
-            total: Total::default(),
+            total: StateTotals::default(),
             ids: Vec::new(),
             usual_keys: 0,
             directories: Vec::new(),
@@ -110,17 +110,17 @@ impl Grid {
         }
     }
 
-    fn update_pane(&mut self, pane: i64, rows: &Rows<'_>) {
+    fn update_pane(&mut self, pane: i64, rows: &PortRows<'_>) {
         let (usual, directories) = (self.usual_keys, &mut self.directories);
         let state = self.panes.entry(pane).or_insert_with(|| {
             if self.windows.is_tumbling() || self.shape.spec.keys.is_empty() {
-                return Keyed::expecting(&self.shape, usual);
+                return KeyedState::expecting(&self.shape, usual);
             }
             if directories.last().is_none_or(|last| last.len() > usual * 2 + SPARE_KEYS) {
                 directories.push(Directory::new(&self.shape.spec.keys));
             }
             let keys = directories.last().map(Directory::index);
-            Keyed::with_keys(&self.shape, keys.expect("one was pushed"))
+            KeyedState::with_keys(&self.shape, keys.expect("one was pushed"))
         });
         state.update(&self.shape, rows, &mut self.ids);
         self.usual_keys = state.len();
@@ -179,9 +179,9 @@ fn in_order(panes: &[i64]) -> Vec<u32> {
     order
 }
 
-impl Stateful for Grid {
+impl Stateful for GridWindows {
     fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError> {
-        debug_assert!(!self.has_output(), "C1: output is taken before rows come in");
+        debug_assert!(!self.has_output(), "CONTRACT-1: output is taken before rows come in");
         if run.is_empty() {
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl Stateful for Grid {
     }
 
     fn advance(&mut self, watermark: i64) {
-        law!(watermark >= self.watermark, "windows go back from {} to {watermark}", self.watermark); // C4
+        law!(watermark >= self.watermark, "windows go back from {} to {watermark}", self.watermark); // CONTRACT-4
         self.note_left();
         self.watermark = self.watermark.max(watermark);
         let (closed, gone) = self.over_by(watermark);
@@ -242,28 +242,28 @@ impl Stateful for Grid {
     }
 
     fn keys(&self) -> usize {
-        self.panes.values().chain(self.sides.values()).chain(self.firsts.values()).map(Keyed::len).sum()
+        self.panes.values().chain(self.sides.values()).chain(self.firsts.values()).map(KeyedState::len).sum()
     }
 
     fn bytes(&self) -> usize {
         // The nodes of maps are at least half full.
         self.total.bytes
             + self.directories.iter().map(Directory::bytes).sum::<usize>()
-            + self.panes.len() * size_of::<(i64, Keyed)>() * 2
-            + self.sides.len() * size_of::<((WindowNumber, i64), Keyed)>() * 2
-            + self.firsts.len() * size_of::<(WindowNumber, Keyed)>() * 2
+            + self.panes.len() * size_of::<(i64, KeyedState)>() * 2
+            + self.sides.len() * size_of::<((WindowNumber, i64), KeyedState)>() * 2
+            + self.firsts.len() * size_of::<(WindowNumber, KeyedState)>() * 2
             + self.finals.len() * size_of::<(WindowNumber, Final)>() * 2
     }
 
-    fn held(&self) -> Held {
-        Held { rows: self.total.rows, sessions: 0 }
+    fn held(&self) -> HeldRows {
+        HeldRows { rows: self.total.rows, sessions: 0 }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> StateSnapshot {
         self.write_snapshot()
     }
 
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    fn restore(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         *self = self.read_snapshot(snapshot)?;
         Ok(())
     }

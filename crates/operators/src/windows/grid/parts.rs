@@ -10,11 +10,11 @@ use penstock_progress::aligned::WindowNumber;
 use penstock_progress::law;
 use penstock_types::KeyGroups;
 
-use super::{Final, Grid};
+use super::{Final, GridWindows};
 use crate::aggregates::state::{numbers, read};
-use crate::contract::{Snapshot, SnapshotError};
-use crate::windows::keyed::Keyed;
-use crate::windows::snapshot::{Reader, Writer};
+use crate::contract::{SnapshotError, StateSnapshot};
+use crate::windows::keyed::KeyedState;
+use crate::windows::snapshot::{SnapshotReader, SnapshotWriter};
 
 const OPERATOR: &str = "windows";
 
@@ -32,10 +32,10 @@ const STORES: [Store; 5] = [Store::Pane, Store::Side, Store::First, Store::OnTim
 
 /// Puts a state into a map, or into the one that is there.
 fn put<K: Ord>(
-    grid: &mut Grid,
-    map: impl Fn(&mut Grid) -> &mut BTreeMap<K, Keyed>,
+    grid: &mut GridWindows,
+    map: impl Fn(&mut GridWindows) -> &mut BTreeMap<K, KeyedState>,
     key: K,
-    mut state: Keyed,
+    mut state: KeyedState,
 ) {
     let shape = Arc::clone(&grid.shape);
     let mut total = std::mem::take(&mut grid.total);
@@ -52,8 +52,8 @@ fn put<K: Ord>(
     grid.total = total;
 }
 
-impl Grid {
-    fn put(&mut self, store: Store, window: WindowNumber, pane: i64, state: Keyed) {
+impl GridWindows {
+    fn put(&mut self, store: Store, window: WindowNumber, pane: i64, state: KeyedState) {
         match store {
             Store::Pane => put(self, |grid| &mut grid.panes, pane, state),
             Store::Side => put(self, |grid| &mut grid.sides, (window, pane), state),
@@ -75,9 +75,9 @@ impl Grid {
     }
 
     /// Takes all state out, each with its place.
-    fn take_all(&mut self) -> Vec<(Store, WindowNumber, i64, Keyed)> {
+    fn take_all(&mut self) -> Vec<(Store, WindowNumber, i64, KeyedState)> {
         self.slider.clear(&mut self.total.bytes);
-        let mut all: Vec<(Store, WindowNumber, i64, Keyed)> = Vec::new();
+        let mut all: Vec<(Store, WindowNumber, i64, KeyedState)> = Vec::new();
         let panes = std::mem::take(&mut self.panes).into_iter();
         all.extend(panes.map(|(pane, state)| (Store::Pane, 0, pane, state)));
         let sides = std::mem::take(&mut self.sides).into_iter();
@@ -160,7 +160,7 @@ impl Grid {
 
     /// Takes out what the watermark closes.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
-        law!(watermark >= self.watermark, "windows go back from {} to {watermark}", self.watermark); // C4
+        law!(watermark >= self.watermark, "windows go back from {} to {watermark}", self.watermark); // CONTRACT-4
         let mut taken = Self::new(Arc::clone(&self.shape), self.windows);
         let (closed, gone) = self.over_by(watermark);
         self.close_into(closed, gone, Some(&mut taken));
@@ -185,14 +185,14 @@ impl Grid {
         self.close_below(closed, gone);
     }
 
-    pub(super) fn write_snapshot(&self) -> Snapshot {
-        let mut writer = Writer::new(&self.shape, OPERATOR, &fields());
+    pub(super) fn write_snapshot(&self) -> StateSnapshot {
+        let mut writer = SnapshotWriter::new(&self.shape, OPERATOR, &fields());
         for (name, number) in [("closed", self.closed), ("cursor", self.cursor), ("gone", self.gone)] {
             writer.note(name, number);
         }
         writer.note("watermark", self.watermark);
         writer.note_late(self.late);
-        let mut add = |store: Store, window: WindowNumber, pane: i64, state: &Keyed| {
+        let mut add = |store: Store, window: WindowNumber, pane: i64, state: &KeyedState| {
             let rows = state.len();
             let mut columns: Vec<ArrayRef> = vec![
                 numbers::<UInt8Type>(std::iter::repeat_n(store as u8, rows)),
@@ -216,8 +216,8 @@ impl Grid {
         writer.finish()
     }
 
-    pub(super) fn read_snapshot(&self, snapshot: &Snapshot) -> Result<Self, SnapshotError> {
-        let reader = Reader::new(&self.shape, OPERATOR, &fields(), snapshot)?;
+    pub(super) fn read_snapshot(&self, snapshot: &StateSnapshot) -> Result<Self, SnapshotError> {
+        let reader = SnapshotReader::new(&self.shape, OPERATOR, &fields(), snapshot)?;
         let mut grid = Self::new(Arc::clone(&self.shape), self.windows);
         let (lowest, highest) = (grid.closed, self.windows.last_window(i64::MAX));
         for (name, number) in
@@ -257,7 +257,7 @@ impl Grid {
                 let columns: Vec<ArrayRef> =
                     table[3..].iter().map(|column| column.slice(from, rows)).collect();
                 let state =
-                    Keyed::load(&self.shape, &columns, rows).map_err(|reason| reader.broken(reason))?;
+                    KeyedState::load(&self.shape, &columns, rows).map_err(|reason| reader.broken(reason))?;
                 grid.put(store, window, pane, state);
                 from += rows;
             }

@@ -11,7 +11,7 @@ use crate::contract::Stateful;
 use crate::pick::Pick;
 use crate::windows::output::{Each, Frame, write};
 
-/// Slots or keys that are not worth dropping (N4): they hold some 30 KiB where strings are aggregated, and to make
+/// Slots or keys that are not worth dropping (SESSION-4): they hold some 30 KiB where strings are aggregated, and to make
 /// everything anew costs a fraction of what so many new keys cost ...
 const FEW: usize = 128;
 /// ... and how many there may be for each that is in use.
@@ -22,7 +22,7 @@ fn clamp(time: i128) -> i64 {
 }
 
 impl Sessions {
-    /// The watermark at which a session with that last row is over (N2).
+    /// The watermark at which a session with that last row is over (SESSION-2).
     pub(super) fn over_at(&self, last: i64) -> i128 {
         i128::from(last) + 2 * i128::from(self.gap) - 1
     }
@@ -32,7 +32,7 @@ impl Sessions {
         self.settle();
     }
 
-    /// Brings a session that is over to the front of the queue, if there is one (N3).
+    /// Brings a session that is over to the front of the queue, if there is one (SESSION-3).
     pub(super) fn settle(&mut self) {
         while let Some(&Reverse((last, slot))) = self.queue.peek() {
             if self.over_at(last) > self.closed {
@@ -74,7 +74,7 @@ impl Sessions {
             earliest.is_none_or(|&earliest| earliest >= self.left),
             "a session of {earliest:?} comes behind the watermark {}",
             self.left
-        ); // C4
+        ); // CONTRACT-4
         let frame = Frame {
             start: Each::List(&starts),
             end: Each::List(&ends),
@@ -106,7 +106,7 @@ impl Sessions {
         self.free.push(slot);
     }
 
-    /// Drops what has been given out, once it is most of what there is (N4).
+    /// Drops what has been given out, once it is most of what there is (SESSION-4).
     fn tidy(&mut self) {
         let too_many = |all: usize, used: usize| used == 0 || (all > FEW && all / SLACK > used);
         if too_many(self.slots.len(), self.live()) || too_many(self.keys.len(), self.live_keys) {

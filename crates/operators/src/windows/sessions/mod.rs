@@ -3,13 +3,13 @@
 //! Each live session has a slot, and the accumulators are indexed by slot. The sessions of a key hang together in a list,
 //! the latest first, which is the one that nearly every row extends.
 //!
-//! N1. The sessions of a key are at least a gap apart, and its list is in descending order of time. A row that bridges
+//! SESSION-1. The sessions of a key are at least a gap apart, and its list is in descending order of time. A row that bridges
 //!     two of them puts them into one.
-//! N2. A row is late when its session would be over if it stood alone: `time + gap` is at or below its watermark. A
+//! SESSION-2. A row is late when its session would be over if it stood alone: `time + gap` is at or below its watermark. A
 //!     session is given out when no row that is on time can reach it: the watermark is at least `last + 2 * gap - 1`.
-//! N3. The queue holds an entry for each live session, under a time at or below its last. An entry counts only if it is
+//! SESSION-3. The queue holds an entry for each live session, under a time at or below its last. An entry counts only if it is
 //!     the one that the slot remembers.
-//! N4. Slots and keys without a session are dropped, with their memory, once there are many more of them than of others.
+//! SESSION-4. Slots and keys without a session are dropped, with their memory, once there are many more of them than of others.
 
 mod emission;
 mod parts;
@@ -26,8 +26,8 @@ use penstock_types::{ComputeError, KeyGroups};
 
 use super::grid::each_below;
 use super::keyed::Accumulators;
-use super::spec::Shape;
-use crate::contract::{Held, Late, Snapshot, SnapshotError, Stateful};
+use super::spec::ResolvedSpec;
+use crate::contract::{HeldRows, Late, SnapshotError, StateSnapshot, Stateful};
 use crate::heap_bytes;
 use crate::keys::KeyIndex;
 
@@ -42,14 +42,14 @@ struct Session {
     key: u32,
     /// The next session of the key, going back in time.
     older: u32,
-    /// Its entry in the queue (N3).
+    /// Its entry in the queue (SESSION-3).
     queued: i64,
     live: bool,
 }
 
 /// Aggregation in sessions.
 pub(super) struct Sessions {
-    shape: Arc<Shape>,
+    shape: Arc<ResolvedSpec>,
     gap: i64,
     keys: KeyIndex,
     /// The latest session of each key.
@@ -63,14 +63,14 @@ pub(super) struct Sessions {
     /// How far event time has come; beyond all times at the end.
     closed: i128,
     watermark: i64,
-    /// How far event time has come behind the operator at least (C4). Only kept where laws are checked.
+    /// How far event time has come behind the operator at least (CONTRACT-4). Only kept where laws are checked.
     left: i64,
     late: Late,
     ids: Vec<u32>,
 }
 
 impl Sessions {
-    pub(super) fn new(shape: Arc<Shape>, gap: i64) -> Self {
+    pub(super) fn new(shape: Arc<ResolvedSpec>, gap: i64) -> Self {
         debug_assert!(gap > 0);
         Self {
             gap,
@@ -108,7 +108,7 @@ impl Sessions {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether a row is late (N2).
+    /// Whether a row is late (SESSION-2).
     fn is_late(&self, time: i64, mark: i64) -> bool {
         i128::from(time) + i128::from(self.gap) <= i128::from(mark).max(self.closed)
     }
@@ -172,7 +172,7 @@ impl Sessions {
         slot
     }
 
-    /// Finds the session of the key that reaches from `first` to `last`, or extends or opens one (N1). Sessions that
+    /// Finds the session of the key that reaches from `first` to `last`, or extends or opens one (SESSION-1). Sessions that
     /// were put into others are noted in `gone`, with where they went.
     fn place(&mut self, key: u32, first: i64, last: i64, gone: &mut Vec<(u32, u32)>) -> u32 {
         let (mut newer, mut slot) = (NOTHING, self.heads[key as usize]);
@@ -243,7 +243,7 @@ impl Sessions {
 
 impl Stateful for Sessions {
     fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError> {
-        debug_assert!(!self.has_output(), "C1: output is taken before rows come in");
+        debug_assert!(!self.has_output(), "CONTRACT-1: output is taken before rows come in");
         if run.is_empty() {
             return Ok(());
         }
@@ -272,7 +272,7 @@ impl Stateful for Sessions {
     }
 
     fn advance(&mut self, watermark: i64) {
-        law!(watermark >= self.watermark, "sessions go back from {} to {watermark}", self.watermark); // C4
+        law!(watermark >= self.watermark, "sessions go back from {} to {watermark}", self.watermark); // CONTRACT-4
         self.note_left();
         self.watermark = self.watermark.max(watermark);
         self.close_until(i128::from(watermark));
@@ -322,15 +322,15 @@ impl Stateful for Sessions {
             + self.states.bytes()
     }
 
-    fn held(&self) -> Held {
-        Held { rows: 0, sessions: self.live() as u64 }
+    fn held(&self) -> HeldRows {
+        HeldRows { rows: 0, sessions: self.live() as u64 }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> StateSnapshot {
         self.write_snapshot()
     }
 
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+    fn restore(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         *self = self.read_snapshot(snapshot)?;
         Ok(())
     }

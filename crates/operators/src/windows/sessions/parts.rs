@@ -11,12 +11,12 @@ use penstock_types::KeyGroups;
 
 use super::{NOTHING, Session, Sessions};
 use crate::aggregates::state::{numbers, read};
-use crate::contract::{Late, Snapshot, SnapshotError};
+use crate::contract::{Late, SnapshotError, StateSnapshot};
 use crate::keys::MISSING;
 use crate::keys::groups::groups;
 use crate::pick::Pick;
 use crate::windows::keyed::{Accumulators, borrowed, key_columns, load_keys, save_keys};
-use crate::windows::snapshot::{Reader, Writer};
+use crate::windows::snapshot::{SnapshotReader, SnapshotWriter};
 
 const OPERATOR: &str = "sessions";
 
@@ -93,7 +93,7 @@ impl Sessions {
     /// Takes out what the watermark closes, and with it every session that could belong together with a closed one of
     /// another operator: those that began a gap before the watermark, or earlier.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
-        law!(watermark >= self.watermark, "sessions go back from {} to {watermark}", self.watermark); // C4
+        law!(watermark >= self.watermark, "sessions go back from {} to {watermark}", self.watermark); // CONTRACT-4
         let from = i128::from(watermark) - i128::from(self.gap);
         let goes = |slot: u32| i128::from(self.slots[slot as usize].first) <= from;
         let (mut taken, rest) = (self.part(goes), self.part(|slot| !goes(slot)));
@@ -115,8 +115,8 @@ impl Sessions {
         self.close_until(other.closed);
     }
 
-    pub(super) fn write_snapshot(&self) -> Snapshot {
-        let mut writer = Writer::new(&self.shape, OPERATOR, &fields());
+    pub(super) fn write_snapshot(&self) -> StateSnapshot {
+        let mut writer = SnapshotWriter::new(&self.shape, OPERATOR, &fields());
         writer.note("closed", self.closed);
         writer.note("watermark", self.watermark);
         writer.note_late(self.late);
@@ -133,8 +133,8 @@ impl Sessions {
         writer.finish()
     }
 
-    pub(super) fn read_snapshot(&self, snapshot: &Snapshot) -> Result<Self, SnapshotError> {
-        let reader = Reader::new(&self.shape, OPERATOR, &fields(), snapshot)?;
+    pub(super) fn read_snapshot(&self, snapshot: &StateSnapshot) -> Result<Self, SnapshotError> {
+        let reader = SnapshotReader::new(&self.shape, OPERATOR, &fields(), snapshot)?;
         let mut sessions = Self::new(Arc::clone(&self.shape), self.gap);
         sessions.closed = reader.note("closed")?;
         sessions.watermark = reader.note("watermark")?;

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 use arrow_array::RecordBatch;
-use penstock_workloads::nexmark::{Nexmark, Options, Stream, rows_of};
-use penstock_workloads::{Rows, WorkloadError};
+use penstock_workloads::nexmark::{Nexmark, NexmarkOptions, NexmarkStream, rows_of};
+use penstock_workloads::{Generator, WorkloadError};
 use proptest::prelude::*;
 
 /// Events that tables are made of unless something else is asked for.
@@ -13,42 +13,47 @@ pub const EVENTS: u64 = 100_000;
 pub const FIRST_ID: i64 = 1_000;
 
 /// The rows of one stream among the first events.
-pub fn table(options: Options, of: Stream) -> RecordBatch {
+pub fn table(options: NexmarkOptions, of: NexmarkStream) -> RecordBatch {
     let nexmark = Nexmark::new(options).expect("good options");
     generate(&nexmark, of, 0, rows_of(of, EVENTS)).expect("a small range")
 }
 
 /// The event ids of the rows of [`table`].
-pub fn events(of: Stream) -> impl Iterator<Item = u64> {
+pub fn events(of: NexmarkStream) -> impl Iterator<Item = u64> {
     (0..rows_of(of, EVENTS)).map(move |row| of.event(row).expect("an early row"))
 }
 
 /// Some rows of one stream, as one batch.
-pub fn generate(nexmark: &Nexmark, of: Stream, start: u64, end: u64) -> Result<RecordBatch, WorkloadError> {
+pub fn generate(
+    nexmark: &Nexmark,
+    of: NexmarkStream,
+    start: u64,
+    end: u64,
+) -> Result<RecordBatch, WorkloadError> {
     match of {
-        Stream::Person => nexmark.persons().generate(start..end),
-        Stream::Auction => nexmark.auctions().generate(start..end),
-        Stream::Bid => nexmark.bids().generate(start..end),
+        NexmarkStream::Person => nexmark.persons().generate(start..end),
+        NexmarkStream::Auction => nexmark.auctions().generate(start..end),
+        NexmarkStream::Bid => nexmark.bids().generate(start..end),
     }
 }
 
 /// Some rows of one stream, in batches.
 pub fn batches(
     nexmark: &Nexmark,
-    of: Stream,
+    of: NexmarkStream,
     start: u64,
     end: u64,
     batch_rows: u64,
 ) -> Result<Vec<RecordBatch>, WorkloadError> {
     Ok(match of {
-        Stream::Person => nexmark.persons().batches(start..end, batch_rows)?.collect(),
-        Stream::Auction => nexmark.auctions().batches(start..end, batch_rows)?.collect(),
-        Stream::Bid => nexmark.bids().batches(start..end, batch_rows)?.collect(),
+        NexmarkStream::Person => nexmark.persons().batches(start..end, batch_rows)?.collect(),
+        NexmarkStream::Auction => nexmark.auctions().batches(start..end, batch_rows)?.collect(),
+        NexmarkStream::Bid => nexmark.bids().batches(start..end, batch_rows)?.collect(),
     })
 }
 
-/// Options within the bounds that matter.
-pub fn any_options() -> impl Strategy<Value = Options> {
+/// NexmarkOptions within the bounds that matter.
+pub fn any_options() -> impl Strategy<Value = NexmarkOptions> {
     let times = (
         prop_oneof![1..1_000u64, 1..20_000_000u64],
         -1_000_000_000..1_000_000_000i64,
@@ -58,7 +63,7 @@ pub fn any_options() -> impl Strategy<Value = Options> {
     );
     let ids = (1..6u64, 1..6u64, 1..6u64, 1..3_000u64, 0..300u64, 0..20u64);
     (any::<u64>(), times, ids, 0..400u64, 0..700u64, 0..200u64).prop_map(
-        |(seed, times, ids, person_bytes, auction_bytes, bid_bytes)| Options {
+        |(seed, times, ids, person_bytes, auction_bytes, bid_bytes)| NexmarkOptions {
             seed,
             rate: times.0,
             step_every_s: times.4,
@@ -79,6 +84,6 @@ pub fn any_options() -> impl Strategy<Value = Options> {
 }
 
 /// Any stream.
-pub fn any_stream() -> impl Strategy<Value = Stream> {
-    prop::sample::select(&Stream::ALL[..])
+pub fn any_stream() -> impl Strategy<Value = NexmarkStream> {
+    prop::sample::select(&NexmarkStream::ALL[..])
 }

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use penstock_workloads::Rows;
-use penstock_workloads::lrb::{Accident, Lrb, Options, REPORTS_OF_A_STOP, schema};
+use penstock_workloads::Generator;
+use penstock_workloads::lrb::{Accident, Lrb, LrbOptions, REPORTS_OF_A_STOP, schema};
 
 use crate::laws::whole;
 
@@ -59,8 +59,8 @@ pub fn by_car(rows: &[Row]) -> BTreeMap<i64, Vec<Row>> {
 }
 
 /// As many cars as the default has after three hours, in 40 minutes.
-pub fn busy() -> Options {
-    Options { minutes: 40, cars_per_second: 100, ..Options::default() }
+pub fn busy() -> LrbOptions {
+    LrbOptions { minutes: 40, cars_per_second: 100, ..LrbOptions::default() }
 }
 
 pub static BUSY: LazyLock<(Lrb, Vec<Row>)> = LazyLock::new(|| {

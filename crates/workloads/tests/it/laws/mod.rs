@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type, TimestampMillisecondType};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
-use penstock_workloads::{Rows, WorkloadError};
+use penstock_workloads::{Generator, WorkloadError};
 
 /// A column of whole numbers or times.
 pub fn whole(batch: &RecordBatch, name: &str) -> Vec<i64> {
@@ -65,12 +65,18 @@ pub fn described(schema: &SchemaRef) -> Vec<String> {
 }
 
 /// The rows with these ids, as one batch.
-pub fn rows<R: Rows>(table: &R, rows: Range<u64>) -> RecordBatch {
+pub fn rows<R: Generator>(table: &R, rows: Range<u64>) -> RecordBatch {
     table.generate(rows).expect("rows that there are")
 }
 
-/// W1: the rows are the same in one batch, in two, and in batches of `batch_rows`.
-pub fn any_split_is_the_same<R: Rows + Clone>(table: &R, start: u64, count: u64, batch_rows: u64, cut: f64) {
+/// WORKLOAD-1: the rows are the same in one batch, in two, and in batches of `batch_rows`.
+pub fn any_split_is_the_same<R: Generator + Clone>(
+    table: &R,
+    start: u64,
+    count: u64,
+    batch_rows: u64,
+    cut: f64,
+) {
     let end = start + count;
     let all = rows(table, start..end);
     assert_eq!((all.num_rows() as u64, all.schema()), (count, table.schema()));
@@ -86,7 +92,7 @@ pub fn any_split_is_the_same<R: Rows + Clone>(table: &R, start: u64, count: u64,
     assert_eq!(offset as u64, count);
 }
 
-/// W2: all columns but these are the same in both.
+/// WORKLOAD-2: all columns but these are the same in both.
 pub fn only_these_differ(left: &RecordBatch, right: &RecordBatch, names: &[&str]) {
     for field in left.schema().fields() {
         let name = field.name();
@@ -95,8 +101,8 @@ pub fn only_these_differ(left: &RecordBatch, right: &RecordBatch, names: &[&str]
     }
 }
 
-/// W4: rows at one per second, and those far out that have no time.
-pub fn times_that_do_not_fit_are_refused<R: Rows + Clone>(one_per_second: &R) {
+/// WORKLOAD-4: rows at one per second, and those far out that have no time.
+pub fn times_that_do_not_fit_are_refused<R: Generator + Clone>(one_per_second: &R) {
     let far = u64::MAX - 10..u64::MAX;
     let overflow = WorkloadError::TimeOverflow { row: u64::MAX - 1, rate: 1 };
     assert_eq!(one_per_second.generate(far.clone()).err(), Some(overflow.clone()));

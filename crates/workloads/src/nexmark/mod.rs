@@ -2,7 +2,7 @@
 //! them.
 //!
 //! The events of the three streams are numbered together: of 50 in a row the first is a person, the next
-//! three are auctions and the other 46 are bids ([`Stream`]). Each stream is an endless table of its own with
+//! three are auctions and the other 46 are bids ([`NexmarkStream`]). Each stream is an endless table of its own with
 //! rows numbered from 0, and each row is a pure function of its event id. The choices follow the published
 //! generator of the Flink suite; the values are this crate's own. No column is ever null.
 //!
@@ -13,7 +13,7 @@
 //! | `email_address` | 3 to 6 letters, `@`, 3 or 4 letters, `.com`                                      |
 //! | `credit_card`   | four groups of four digits                                                       |
 //! | `city`, `state` | one of 10 cities; AZ, CA, ID, OR, WA or WY, whatever the city                    |
-//! | `date_time`     | event e is at `first_event_time_ms + floor(e * 1000 / rate)`, see [`Options`] for steps and disorder |
+//! | `date_time`     | event e is at `first_event_time_ms + floor(e * 1000 / rate)`, see [`NexmarkOptions`] for steps and disorder |
 //! | `extra`         | letters that fill a row up to about `person_bytes`                               |
 //!
 //! | auction         | values                                                                           |
@@ -42,9 +42,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::nexmark::{Nexmark, Options, Stream, rows_of};
+//! use penstock_workloads::nexmark::{Nexmark, NexmarkOptions, Stream, rows_of};
 //!
-//! let nexmark = Nexmark::new(Options { seed: 42, ..Options::default() })?;
+//! let nexmark = Nexmark::new(NexmarkOptions { seed: 42, ..NexmarkOptions::default() })?;
 //! let events = 1_000;
 //! let bids = nexmark.bids().generate(0..rows_of(Stream::Bid, events))?;
 //! let persons = nexmark.persons().generate(0..rows_of(Stream::Person, events))?;
@@ -69,15 +69,15 @@ use std::sync::Arc;
 
 pub use auctions::Auctions;
 pub use bids::Bids;
-pub use options::{MAX_COUNT, MAX_EVENT_BYTES, MAX_FIRST_EVENT_TIME_MS, Options};
+pub use options::{MAX_COUNT, MAX_EVENT_BYTES, MAX_FIRST_EVENT_TIME_MS, NexmarkOptions};
 pub use persons::Persons;
-pub use stream::{Stream, rows_of};
+pub use stream::{NexmarkStream, rows_of};
 
-use crate::random::Lane;
+use crate::random::RandomStream;
 pub use crate::times::{MAX_LATE_MS, MAX_OUT_OF_ORDER_MS};
 use crate::{MAX_BATCH_ROWS, WorkloadError};
 use channels::Channels;
-use clock::Clock;
+use clock::EventTimes;
 
 /// The id of the first person.
 pub const FIRST_PERSON_ID: i64 = 1_000;
@@ -92,14 +92,14 @@ pub const CATEGORIES: u64 = 5;
 /// the same rows.
 #[derive(Debug, Clone)]
 pub struct Nexmark {
-    parts: Arc<Parts>,
+    parts: Arc<EventSources>,
 }
 
 /// What the three streams share.
 #[derive(Debug)]
-struct Parts {
-    options: Options,
-    clock: Clock,
+struct EventSources {
+    options: NexmarkOptions,
+    clock: EventTimes,
     channels: Channels,
 }
 
@@ -108,14 +108,14 @@ impl Nexmark {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: NexmarkOptions) -> Result<Self, WorkloadError> {
         options.check()?;
-        let (clock, channels) = (Clock::new(&options), Channels::new(options.seed));
-        Ok(Self { parts: Arc::new(Parts { options, clock, channels }) })
+        let (clock, channels) = (EventTimes::new(&options), Channels::new(options.seed));
+        Ok(Self { parts: Arc::new(EventSources { options, clock, channels }) })
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &NexmarkOptions {
         &self.parts.options
     }
 
@@ -135,14 +135,19 @@ impl Nexmark {
     }
 }
 
-impl Parts {
-    fn lane(&self, lane: u64) -> Lane {
-        Lane::new(self.options.seed, lane)
+impl EventSources {
+    fn lane(&self, lane: u64) -> RandomStream {
+        RandomStream::new(self.options.seed, lane)
     }
 
     /// Refuses rows of a stream that have no event id, or for which an event time or a time up to
     /// `ahead_ms` later does not fit.
-    fn check_rows(&self, stream: Stream, rows: &Range<u64>, ahead_ms: u64) -> Result<(), WorkloadError> {
+    fn check_rows(
+        &self,
+        stream: NexmarkStream,
+        rows: &Range<u64>,
+        ahead_ms: u64,
+    ) -> Result<(), WorkloadError> {
         if rows.is_empty() {
             return Ok(());
         }

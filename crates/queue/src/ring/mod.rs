@@ -2,11 +2,11 @@
 //!
 //! Positions are absolute and only grow; value number `n` stands in slot `n & mask`.
 //!
-//! Q1. The producer alone writes `tail`, the consumer alone writes `head`; `head <= tail <= head + capacity`.
-//! Q2. Slots in `head..tail` hold values and belong to the consumer; the others are empty and belong
+//! RING-1. The producer alone writes `tail`, the consumer alone writes `head`; `head <= tail <= head + capacity`.
+//! RING-2. Slots in `head..tail` hold values and belong to the consumer; the others are empty and belong
 //!     to the producer. A slot changes hands by the Release store of the position that covers it and
 //!     the Acquire load that sees it. One store may cover any number of slots.
-//! Q3. `producer_gone` and `consumer_gone` say that a side is gone. The producer's values stay readable after it left.
+//! RING-3. `producer_gone` and `consumer_gone` say that a side is gone. The producer's values stay readable after it left.
 //!
 //! [`frames`] is made of such queues: rows of words, with what stands between them and what they keep alive.
 
@@ -21,9 +21,9 @@ use self::ends::Ends;
 use crate::gate::Gate;
 use crate::sync::{Arc, UnsafeCell, planted};
 
-pub use self::batch::{Batch, Taken};
+pub use self::batch::{PopBatch, PushBatch};
 
-struct Shared<T> {
+struct RingShared<T> {
     /// Apart, so that whoever only counts keeps no values alive.
     ends: Arc<Ends>,
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
@@ -33,28 +33,28 @@ struct Shared<T> {
     room: Gate,
 }
 
-// SAFETY: Q2 gives every slot one owner at a time, and hands it over with Release and Acquire; a
+// SAFETY: RING-2 gives every slot one owner at a time, and hands it over with Release and Acquire; a
 // value moves from the producer's thread to the consumer's, hence `T: Send`.
-unsafe impl<T: Send> Send for Shared<T> {}
+unsafe impl<T: Send> Send for RingShared<T> {}
 // SAFETY: as above; shared access goes through atomics and through slots with one owner. Who lets several threads
 // look at one value at once asks for `T: Sync` there.
-unsafe impl<T: Send> Sync for Shared<T> {}
+unsafe impl<T: Send> Sync for RingShared<T> {}
 
-impl<T> Shared<T> {
+impl<T> RingShared<T> {
     /// The slot of value number `position`. There is a power of two of them, so that it is found without a division.
     fn slot(&self, position: usize) -> &UnsafeCell<MaybeUninit<T>> {
         &self.slots[position & (self.slots.len() - 1)]
     }
 }
 
-impl<T> Drop for Shared<T> {
+impl<T> Drop for RingShared<T> {
     fn drop(&mut self) {
         // Both sides are gone, so the positions stand still.
         for position in self.ends.head()..self.ends.known_tail() {
             self.slot(position).with_mut(|slot| {
                 // SAFETY: `&mut self` excludes every other access to the slot.
                 let slot = unsafe { &mut *slot };
-                // SAFETY: by Q2 a slot in head..tail holds a value, and nobody reads it after this.
+                // SAFETY: by RING-2 a slot in head..tail holds a value, and nobody reads it after this.
                 unsafe { slot.assume_init_drop() };
             });
         }
@@ -62,12 +62,12 @@ impl<T> Drop for Shared<T> {
 }
 
 /// The side that pushes.
-pub struct Producer<T>(Arc<Shared<T>>);
+pub struct Producer<T>(Arc<RingShared<T>>);
 
 /// The side that pops.
 pub struct Consumer<T> {
-    shared: Arc<Shared<T>>,
-    /// The oldest value that was not popped; `head`, but for what a [`Taken`] has popped and not given back.
+    shared: Arc<RingShared<T>>,
+    /// The oldest value that was not popped; `head`, but for what a [`PopBatch`] has popped and not given back.
     next: usize,
 }
 
@@ -94,7 +94,7 @@ pub const fn slot_bytes<T>(capacity: usize) -> usize {
 pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     assert!(capacity > 0, "a ring needs room for a value");
     let slots = capacity.next_power_of_two();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(RingShared {
         ends: Arc::new(Ends::new()),
         slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
         capacity,
@@ -187,10 +187,10 @@ impl<T: Sync> Consumer<T> {
             return None;
         }
         let seen = self.shared.slot(position).with(|slot| {
-            // SAFETY: by Q2 the slot belongs to this consumer, whose calls that empty it take it exclusively; the
+            // SAFETY: by RING-2 the slot belongs to this consumer, whose calls that empty it take it exclusively; the
             // others, from any thread, only look, as `T: Sync` allows.
             let slot = unsafe { &*slot };
-            // SAFETY: by Q2 the slot holds a value.
+            // SAFETY: by RING-2 the slot holds a value.
             look(unsafe { slot.assume_init_ref() })
         });
         Some(seen)
@@ -199,7 +199,7 @@ impl<T: Sync> Consumer<T> {
 
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
-        // What was popped is nobody's to drop, also when a `Taken` was forgotten.
+        // What was popped is nobody's to drop, also when a `PopBatch` was forgotten.
         self.shared.ends.release(self.next);
         self.shared.ends.leave_as_consumer();
         if !planted("ring.consumer_gone.wake") {

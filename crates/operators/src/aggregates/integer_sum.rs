@@ -3,7 +3,7 @@
 //! The lower 64 bits stand beside the count. Only a total that leaves them has an entry for what it carried over, so
 //! that totals which stay small, nearly all of them, cost one addition.
 //!
-//! H1. A total is `low + carries[id] * 2^64`, where `low` is signed or not as the column is.
+//! INTEGER_SUM-1. A total is `low + carries[id] * 2^64`, where `low` is signed or not as the column is.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use penstock_memory::{Column, ColumnBuf, Native};
 use penstock_types::ComputeError;
 
 use super::state::{believable, numbers, read};
-use super::total::Outcome;
+use super::total::TotalResult;
 use super::{Accumulator, each_valid, mask_unseen};
 use crate::heap_bytes;
 use crate::keys::MISSING;
@@ -78,10 +78,10 @@ struct Cell {
 }
 
 #[derive(Clone)]
-pub(super) struct WholeTotals<T> {
+pub(super) struct IntegerTotals<T> {
     cells: Vec<Cell>,
     carries: BTreeMap<u32, i64>,
-    outcome: Outcome,
+    outcome: TotalResult,
     of: PhantomData<fn(T)>,
 }
 
@@ -91,8 +91,8 @@ fn carry_over(carries: &mut BTreeMap<u32, i64>, id: usize, carry: i64) {
     *entry = entry.wrapping_add(carry);
 }
 
-impl<T: Addend> WholeTotals<T> {
-    pub(super) fn boxed(outcome: Outcome) -> Box<dyn Accumulator> {
+impl<T: Addend> IntegerTotals<T> {
+    pub(super) fn boxed(outcome: TotalResult) -> Box<dyn Accumulator> {
         Box::new(Self { cells: Vec::new(), carries: BTreeMap::new(), outcome, of: PhantomData })
     }
 
@@ -135,7 +135,7 @@ impl<T: Addend> WholeTotals<T> {
     }
 }
 
-impl<T: Addend> Accumulator for WholeTotals<T> {
+impl<T: Addend> Accumulator for IntegerTotals<T> {
     fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>, _times: Option<&[i64]>) {
         self.grow(keys);
         let column = input.expect("a total has an input");
@@ -184,8 +184,8 @@ impl<T: Addend> Accumulator for WholeTotals<T> {
 
     fn write(&self, pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError> {
         match self.outcome {
-            Outcome::Sum { unsigned, .. } => self.write_sums(unsigned, pick, out)?,
-            Outcome::Mean { .. } => {
+            TotalResult::Sum { unsigned, .. } => self.write_sums(unsigned, pick, out)?,
+            TotalResult::Mean { .. } => {
                 let count = |id: usize| self.cells[id].count as f64;
                 if self.carries.is_empty() {
                     pick.extend(out.refill::<f64>(), |id| T::float(self.cells[id].low) / count(id));

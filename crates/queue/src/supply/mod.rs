@@ -1,15 +1,15 @@
 //! One thread makes things in the background for others that ask ahead of need.
 //!
-//! A customer has an [`Order`] and asks for one thing at a time; the maker's thread runs [`Supply::serve`] and answers.
+//! A customer has an [`SupplyOrder`] and asks for one thing at a time; the maker's thread runs [`Supply::serve`] and answers.
 //! Things come back from any thread, for the maker to use again.
 //!
 //! Who touches what: customers push tickets on `asked` and things on `returned`, the maker takes both; the state of a
 //! single order is in `order.rs`.
 //!
-//! S1. `asked` is closed when the supply is, and that is the only mark of it. A ticket is thus either seen by the
+//! SUPPLY-1. `asked` is closed when the supply is, and that is the only mark of it. A ticket is thus either seen by the
 //!     maker or refused: there is no moment at which it can be left behind.
-//! S2. `returned` is closed when the maker stops. A thing is handed to the maker, or dropped where it comes back.
-//! S3. Giving back wakes nobody and takes no lock: nobody waits for a thing to return. The maker looks at what came
+//! SUPPLY-2. `returned` is closed when the maker stops. A thing is handed to the maker, or dropped where it comes back.
+//! SUPPLY-3. Giving back wakes nobody and takes no lock: nobody waits for a thing to return. The maker looks at what came
 //!     back before each answer, and once a second when nobody asks.
 
 mod order;
@@ -19,7 +19,7 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 use self::order::Ticket;
-pub use self::order::{Order, Refused};
+pub use self::order::{Refused, SupplyOrder};
 use crate::gate::Gate;
 use crate::pile::Pile;
 use crate::sync::{Arc, planted};
@@ -41,9 +41,9 @@ pub trait Maker<Q, T> {
 }
 
 /// Where things are asked for, made and given back. A handle: clones speak of the same supply.
-pub struct Supply<Q: Copy, T>(Arc<Shared<Q, T>>);
+pub struct Supply<Q: Copy, T>(Arc<SupplyShared<Q, T>>);
 
-struct Shared<Q: Copy, T> {
+struct SupplyShared<Q: Copy, T> {
     asked: Pile<Ticket<Q, T>>,
     returned: Pile<T>,
     /// The maker sleeps here.
@@ -71,24 +71,24 @@ impl<Q: Copy, T> fmt::Debug for Supply<Q, T> {
 impl<Q: Copy, T> Supply<Q, T> {
     /// A supply that nobody serves yet.
     pub fn new() -> Self {
-        Self(Arc::new(Shared { asked: Pile::new(), returned: Pile::new(), gate: Gate::new() }))
+        Self(Arc::new(SupplyShared { asked: Pile::new(), returned: Pile::new(), gate: Gate::new() }))
     }
 
     /// A customer's place, with the waker that is called at each answer.
-    pub fn order(&self, wake: StdArc<dyn Wake>) -> Order<Q, T> {
-        Order::new(self.clone(), wake)
+    pub fn order(&self, wake: StdArc<dyn Wake>) -> SupplyOrder<Q, T> {
+        SupplyOrder::new(self.clone(), wake)
     }
 
     fn submit(&self, ticket: Ticket<Q, T>) {
         match self.0.asked.push(ticket) {
             Ok(()) if planted("supply.ask.wake") => {}
             Ok(()) => self.0.gate.signal(),
-            // S1: dropping the ticket refuses the order.
+            // SUPPLY-1: dropping the ticket refuses the order.
             Err(ticket) => drop(ticket),
         }
     }
 
-    /// Gives a thing back to the maker; after the maker has stopped, the thing is dropped here. Never waits (S3).
+    /// Gives a thing back to the maker; after the maker has stopped, the thing is dropped here. Never waits (SUPPLY-3).
     pub fn give_back(&self, thing: T) {
         drop(self.0.returned.push(thing));
     }
@@ -119,7 +119,7 @@ impl<Q: Copy, T> Supply<Q, T> {
     /// Answers orders on this thread, the only maker, until the supply is closed.
     pub fn serve(&self, maker: &mut impl Maker<Q, T>) {
         // A maker that panics must leave no customer waiting.
-        let stopping = Stopping(self);
+        let stopping = CloseOnStop(self);
         while !self.is_closed() {
             self.take_back().into_iter().for_each(|thing| maker.returned(thing));
             let asked = self.0.asked.take_all();
@@ -149,9 +149,9 @@ impl<Q: Copy, T> Supply<Q, T> {
 }
 
 /// Closes the supply when the maker stops, however that happens.
-struct Stopping<'a, Q: Copy, T>(&'a Supply<Q, T>);
+struct CloseOnStop<'a, Q: Copy, T>(&'a Supply<Q, T>);
 
-impl<Q: Copy, T> Drop for Stopping<'_, Q, T> {
+impl<Q: Copy, T> Drop for CloseOnStop<'_, Q, T> {
     fn drop(&mut self) {
         self.0.close();
         drop(self.0.0.returned.close());

@@ -6,7 +6,7 @@
 //!
 //! | column      | values                                                                               |
 //! |-------------|--------------------------------------------------------------------------------------|
-//! | `timestamp` | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
+//! | `timestamp` | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`SgOptions`] for steps and disorder |
 //! | `value`     | kilowatt hours or watts, in thousandths. The work of a plug never falls, and grows with its load as if it were read every two seconds |
 //! | `property`  | 0 work, 1 load                                                                        |
 //! | `plug`      | number within the household, 0..14                                                    |
@@ -15,9 +15,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::sg::{Options, Sg};
+//! use penstock_workloads::sg::{SgOptions, Sg};
 //!
-//! let sg = Sg::new(Options { seed: 42, ..Options::default() })?;
+//! let sg = Sg::new(SgOptions { seed: 42, ..SgOptions::default() })?;
 //! let whole = sg.generate(0..1_000)?;
 //! let tail = sg.generate(600..1_000)?;
 //! assert_eq!(whole.slice(600, 400), tail);
@@ -33,16 +33,16 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::{ArrayRef, Float32Array, Int32Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-pub use options::Options;
+pub use options::SgOptions;
 
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::{normal, round};
 use crate::times::Times;
 use crate::zipf::Zipf;
-use crate::{Buffers, Rows, WorkloadError};
+use crate::{Buffers, Generator, WorkloadError};
 use plugs::{Plug, plugs};
 
-/// The largest [`Options::houses`]: all plugs together have numbers of 16 bits.
+/// The largest [`SgOptions::houses`]: all plugs together have numbers of 16 bits.
 pub const MAX_HOUSES: u16 = 300;
 /// When the first reading is made: the start of September 2013 in central Europe, as in the published data.
 pub const START_MS: u64 = 1_377_986_400_000;
@@ -55,7 +55,7 @@ pub const LOAD: i32 = 1;
 const SECONDS_PER_READING: f64 = 2.0;
 const WATT_SECONDS_PER_KILOWATT_HOUR: f64 = 3_600_000.0;
 
-// Part of the data set, as all lanes (W3). The plugs have those from 300 on.
+// Part of the data set, as all lanes (WORKLOAD-3). The plugs have those from 300 on.
 const LANE_PLUG: u64 = 310;
 const LANE_NOISE: u64 = 311;
 /// And the two after it.
@@ -80,17 +80,17 @@ pub fn schema() -> SchemaRef {
 /// The readings of one choice of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Sg {
-    options: Options,
-    model: Arc<Model>,
+    options: SgOptions,
+    model: Arc<MeterModel>,
 }
 
 #[derive(Debug)]
-struct Model {
+struct MeterModel {
     times: Times,
     plugs: Vec<Plug>,
     zipf: Option<Zipf>,
-    plug: Lane,
-    noise: Lane,
+    plug: RandomStream,
+    noise: RandomStream,
 }
 
 impl Sg {
@@ -98,22 +98,22 @@ impl Sg {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: SgOptions) -> Result<Self, WorkloadError> {
         options.check()?;
         let plugs = plugs(&options);
         let zipf = (options.zipf > 0.0).then(|| Zipf::new(plugs.len() as u16, options.zipf));
-        let model = Model {
+        let model = MeterModel {
             times: Times::new(options.seed, LANE_TIMES, START_MS, options.pace()),
             plugs,
             zipf,
-            plug: Lane::new(options.seed, LANE_PLUG),
-            noise: Lane::new(options.seed, LANE_NOISE),
+            plug: RandomStream::new(options.seed, LANE_PLUG),
+            noise: RandomStream::new(options.seed, LANE_NOISE),
         };
         Ok(Self { options, model: Arc::new(model) })
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &SgOptions {
         &self.options
     }
 
@@ -123,7 +123,7 @@ impl Sg {
     }
 }
 
-impl Rows for Sg {
+impl Generator for Sg {
     fn schema(&self) -> SchemaRef {
         schema()
     }
@@ -156,7 +156,7 @@ fn property(row: u64) -> i32 {
     if row.is_multiple_of(2) { WORK } else { LOAD }
 }
 
-impl Model {
+impl MeterModel {
     fn plugs(&self, rows: Range<u64>) -> Vec<&Plug> {
         match &self.zipf {
             Some(zipf) => rows.map(|row| &self.plugs[zipf.pick(self.plug.bits(row / 2)) as usize]).collect(),

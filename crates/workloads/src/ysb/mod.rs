@@ -7,7 +7,7 @@
 //!
 //! | column       | values                                                                     |
 //! |--------------|----------------------------------------------------------------------------|
-//! | `event_time` | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
+//! | `event_time` | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`YsbOptions`] for steps and disorder |
 //! | `user_id`    | 0..100, uniform                                                            |
 //! | `page_id`    | 0..100, uniform                                                            |
 //! | `ad_id`      | 0..1000, uniform or by Zipf's law with ad 0 in front                       |
@@ -17,9 +17,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::ysb::{Options, Ysb};
+//! use penstock_workloads::ysb::{YsbOptions, Ysb};
 //!
-//! let ysb = Ysb::new(Options { seed: 42, out_of_order_ms: 50, ..Options::default() })?;
+//! let ysb = Ysb::new(YsbOptions { seed: 42, out_of_order_ms: 50, ..YsbOptions::default() })?;
 //! let whole = ysb.generate(0..1_000)?;
 //! let tail = ysb.generate(600..1_000)?;
 //! assert_eq!(whole.slice(600, 400), tail);
@@ -38,12 +38,12 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 pub use campaigns::{campaign_of_ads, campaigns};
-pub use options::Options;
+pub use options::YsbOptions;
 pub use strings::{YsbStrings, campaigns_strings, schema_strings};
 
 pub use crate::times::{MAX_LATE_MS, MAX_OUT_OF_ORDER_MS};
-use crate::{Buffers, Rows, WorkloadError};
-use columns::Columns;
+use crate::{Buffers, Generator, WorkloadError};
+use columns::EventColumns;
 
 /// Ads, with ids `0..ADS`.
 pub const ADS: u16 = 1_000;
@@ -74,8 +74,8 @@ pub fn schema() -> SchemaRef {
 /// The YSB data set of one choice of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Ysb {
-    options: Options,
-    columns: Columns,
+    options: YsbOptions,
+    columns: EventColumns,
 }
 
 impl Ysb {
@@ -83,19 +83,19 @@ impl Ysb {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: YsbOptions) -> Result<Self, WorkloadError> {
         options.check()?;
-        let columns = Columns::new(&options);
+        let columns = EventColumns::new(&options);
         Ok(Self { options, columns })
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &YsbOptions {
         &self.options
     }
 }
 
-impl Rows for Ysb {
+impl Generator for Ysb {
     fn schema(&self) -> SchemaRef {
         schema()
     }

@@ -8,8 +8,8 @@
 //!
 //! | column  | values                                                                                |
 //! |---------|---------------------------------------------------------------------------------------|
-//! | `time`  | seconds; rows are ordered by time, then by `vid`. See [`Options`] for disorder         |
-//! | `type`  | 0 for a position report; 2, 3 and 4 for the requests of [`Options::queries_every`]    |
+//! | `time`  | seconds; rows are ordered by time, then by `vid`. See [`LrbOptions`] for disorder         |
+//! | `type`  | 0 for a position report; 2, 3 and 4 for the requests of [`LrbOptions::queries_every`]    |
 //! | `vid`   | the car: unique over all expressways                                                  |
 //! | `speed` | miles per hour: 0 in an accident, 1 to 70 elsewhere, at least 40 without accidents    |
 //! | `xway`  | the expressway                                                                        |
@@ -25,9 +25,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::lrb::{Lrb, Options};
+//! use penstock_workloads::lrb::{Lrb, LrbOptions};
 //!
-//! let lrb = Lrb::new(Options { seed: 42, minutes: 20, ..Options::default() })?;
+//! let lrb = Lrb::new(LrbOptions { seed: 42, minutes: 20, ..LrbOptions::default() })?;
 //! let whole = lrb.generate(0..1_000)?;
 //! let tail = lrb.generate(600..1_000)?;
 //! assert_eq!(whole.slice(600, 400), tail);
@@ -52,13 +52,13 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 pub use accidents::Accident;
 pub use options::{
-    MAX_ACCIDENT_EVERY, MAX_CARS, MAX_CARS_PER_SECOND, MAX_EXPRESSWAYS, MAX_MINUTES, MAX_OUT_OF_ORDER_S,
-    MAX_REPORT_EVERY, MIN_ACCIDENT_EVERY, Options,
+    LrbOptions, MAX_ACCIDENT_EVERY, MAX_CARS, MAX_CARS_PER_SECOND, MAX_EXPRESSWAYS, MAX_MINUTES,
+    MAX_OUT_OF_ORDER_S, MAX_REPORT_EVERY, MIN_ACCIDENT_EVERY,
 };
 
-use crate::random::Lane;
-use crate::{Buffers, Rows, WorkloadError};
-use columns::Columns;
+use crate::random::RandomStream;
+use crate::{Buffers, Generator, WorkloadError};
+use columns::ReportColumns;
 use road::Road;
 
 /// Segments of an expressway.
@@ -72,7 +72,7 @@ pub const REPORTS_OF_A_STOP: u32 = 4;
 /// How far back a late row is moved at most.
 pub const MAX_LATE_S: u64 = 60;
 
-// Lanes for what is drawn by row, far from those of any road. They are part of the data set (W3): never reuse
+// Lanes for what is drawn by row, far from those of any road. They are part of the data set (WORKLOAD-3): never reuse
 // or renumber them.
 const LANE_JITTER: u64 = 1 << 32;
 const LANE_IS_LATE: u64 = LANE_JITTER + 1;
@@ -95,7 +95,7 @@ pub fn schema() -> SchemaRef {
 /// The LRB data set of one choice of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Lrb {
-    options: Options,
+    options: LrbOptions,
     traffic: Arc<Traffic>,
 }
 
@@ -112,7 +112,7 @@ impl Lrb {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: LrbOptions) -> Result<Self, WorkloadError> {
         options.check()?;
         let end_s = options.seconds();
         let roads: Vec<Road> = (0..2 * options.expressways as u32).map(|n| Road::new(&options, n)).collect();
@@ -130,7 +130,7 @@ impl Lrb {
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &LrbOptions {
         &self.options
     }
 
@@ -152,7 +152,7 @@ impl Lrb {
 
     /// Moves times that are in order as the options ask for.
     fn disorder(&self, rows: Range<u64>, times: &mut [i64]) {
-        let lane = |lane| Lane::new(self.options.seed, lane);
+        let lane = |lane| RandomStream::new(self.options.seed, lane);
         if self.options.out_of_order_s > 0 {
             let jitter = lane(LANE_JITTER);
             let reach = self.options.out_of_order_s;
@@ -172,7 +172,7 @@ impl Lrb {
     }
 }
 
-impl Rows for Lrb {
+impl Generator for Lrb {
     fn schema(&self) -> SchemaRef {
         schema()
     }
@@ -186,7 +186,8 @@ impl Rows for Lrb {
 
     fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
         let Traffic { roads, starts } = &*self.traffic;
-        let mut columns = Columns::new(rows.start, rows.end.saturating_sub(rows.start) as usize, buffers);
+        let mut columns =
+            ReportColumns::new(rows.start, rows.end.saturating_sub(rows.start) as usize, buffers);
         if !rows.is_empty() {
             // Where the first row is: the last place that starts at or before it.
             let first = starts.partition_point(|&start| start <= rows.start) - 1;

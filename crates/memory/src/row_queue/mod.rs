@@ -14,14 +14,14 @@ mod packed;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use penstock_queue::ring::frames::{self, Gauge, Next, Shape, frames};
+use penstock_queue::ring::frames::{self, FrameGauge, FrameNext, FrameShape, frames};
 use penstock_queue::wake::Wake;
 
-use self::packed::Packing;
+use self::packed::RowPacking;
 use crate::column::ColumnBuf;
-use crate::coordinator::{Account, Coordinator, MemoryLimit};
+use crate::coordinator::{Coordinator, LogAccount, MemoryLimit};
 use crate::layout::Layout;
-use crate::log::Piece;
+use crate::log::SelectedColumn;
 use crate::payload::Payload;
 use crate::signal::Signal;
 
@@ -40,7 +40,7 @@ const ROWS: RangeInclusive<usize> = 1024..=4096;
 const MOST_TAKEN: usize = 8;
 
 #[derive(Clone, Copy)]
-enum Notice {
+enum QueuedSignal {
     Watermark(i64),
     Signal(Signal),
 }
@@ -55,17 +55,17 @@ impl Drop for WakeOnLeave {
     }
 }
 
-struct Seat {
-    queue: frames::Writer<Notice, Payload>,
+struct ReaderQueue {
+    queue: FrameWriter<QueuedSignal, Payload>,
     wake: WakeOnLeave,
 }
 
 /// The writing side.
 pub struct RowWriter {
-    packing: Arc<Packing>,
-    shape: Shape,
+    packing: Arc<RowPacking>,
+    shape: FrameShape,
     coordinator: Coordinator,
-    seats: Vec<Seat>,
+    seats: Vec<ReaderQueue>,
     wake: Arc<dyn Wake>,
     watermark: i64,
     position: u64,
@@ -74,7 +74,7 @@ pub struct RowWriter {
 impl RowWriter {
     /// A stream without readers, in which up to so many signals may wait. `wake` is told when there may be room again.
     pub fn new(layout: Layout, signals: usize, coordinator: &Coordinator, wake: Arc<dyn Wake>) -> Self {
-        let packing = Packing::new(layout);
+        let packing = RowPacking::new(layout);
         let (words, kept) = (packing.words(), packing.payloads());
         let rows = QUEUE_BYTES / (words * size_of::<u64>() + kept * size_of::<Payload>());
         let rows = rows.clamp(*ROWS.start(), *ROWS.end());
@@ -82,7 +82,7 @@ impl RowWriter {
         let frames = 1 << rows.ilog2();
         Self {
             packing: Arc::new(packing),
-            shape: Shape { frames, words, signals: signals.max(1), kept },
+            shape: FrameShape { frames, words, signals: signals.max(1), kept },
             coordinator: coordinator.clone(),
             seats: Vec::new(),
             wake,
@@ -98,13 +98,13 @@ impl RowWriter {
 
     /// Adds a reader. It sees the current watermark, and what is written from now on.
     pub fn join(&mut self, wake: Arc<dyn Wake>) -> Result<RowReader, MemoryLimit> {
-        let account = self.coordinator.reserve(self.shape.bytes::<Notice, Payload>())?;
+        let account = self.coordinator.reserve(self.shape.bytes::<QueuedSignal, Payload>())?;
         let (mut writer, reader) = frames(self.shape);
         if self.watermark > i64::MIN {
-            let first = writer.signal(Notice::Watermark(self.watermark));
+            let first = writer.signal(QueuedSignal::Watermark(self.watermark));
             debug_assert!(first.is_ok(), "an empty queue has room");
         }
-        self.seats.push(Seat { queue: writer, wake: WakeOnLeave(wake) });
+        self.seats.push(ReaderQueue { queue: writer, wake: WakeOnLeave(wake) });
         Ok(RowReader {
             queue: reader,
             writer: WakeOnLeave(Arc::clone(&self.wake)),
@@ -128,7 +128,7 @@ impl RowWriter {
     ///
     /// # Panics
     /// When there is no room for them, or a piece has another storage type than its column.
-    pub fn append(&mut self, pieces: &[Piece<'_>], from: usize, rows: usize) {
+    pub fn append(&mut self, pieces: &[SelectedColumn<'_>], from: usize, rows: usize) {
         if rows == 0 {
             return;
         }
@@ -142,7 +142,7 @@ impl RowWriter {
     }
 
     /// Puts a notice behind the last row; false when a reader has no room for it.
-    fn notify(&mut self, notice: Notice) -> bool {
+    fn notify(&mut self, notice: QueuedSignal) -> bool {
         self.forget_readers_that_left();
         if self.seats.iter().any(|seat| seat.queue.signal_room() == 0) {
             return false;
@@ -160,7 +160,7 @@ impl RowWriter {
         if watermark <= self.watermark {
             return true;
         }
-        if !self.notify(Notice::Watermark(watermark)) {
+        if !self.notify(QueuedSignal::Watermark(watermark)) {
             return false;
         }
         self.watermark = watermark;
@@ -169,7 +169,7 @@ impl RowWriter {
 
     /// Puts a signal behind the last row; gives it back when too many wait.
     pub fn signal(&mut self, signal: Signal) -> Result<(), Signal> {
-        if self.notify(Notice::Signal(signal)) { Ok(()) } else { Err(signal) }
+        if self.notify(QueuedSignal::Signal(signal)) { Ok(()) } else { Err(signal) }
     }
 
     /// Rows written so far.
@@ -180,8 +180,8 @@ impl RowWriter {
 
 /// Rows that wait together, with nothing between them.
 pub struct RowRun<'a> {
-    queue: &'a frames::Reader<Notice, Payload>,
-    packing: &'a Packing,
+    queue: &'a FrameReader<QueuedSignal, Payload>,
+    packing: &'a RowPacking,
     rows: usize,
 }
 
@@ -220,7 +220,7 @@ impl<'a> RowRun<'a> {
 }
 
 /// What a reader of rows finds next.
-pub enum Found<'a> {
+pub enum RowQueueNext<'a> {
     /// Rows.
     Rows(RowRun<'a>),
     /// Event time has come so far.
@@ -235,24 +235,26 @@ pub enum Found<'a> {
 
 /// The reading side.
 pub struct RowReader {
-    queue: frames::Reader<Notice, Payload>,
+    queue: FrameReader<QueuedSignal, Payload>,
     writer: WakeOnLeave,
-    packing: Arc<Packing>,
+    packing: Arc<RowPacking>,
     watermark: i64,
-    _account: Account,
+    _account: LogAccount,
 }
 
 impl RowReader {
     /// What comes next, rows in a run of at most `limit`. The same again until it is consumed.
-    pub fn peek(&mut self, limit: usize) -> Found<'_> {
+    pub fn peek(&mut self, limit: usize) -> RowQueueNext<'_> {
         match self.queue.peek(MOST_TAKEN) {
-            Next::Frames(rows) => {
-                Found::Rows(RowRun { queue: &self.queue, packing: &self.packing, rows: rows.min(limit) })
-            }
-            Next::Signal(Notice::Watermark(watermark)) => Found::Watermark(watermark),
-            Next::Signal(Notice::Signal(signal)) => Found::Signal(signal),
-            Next::Nothing => Found::Nothing,
-            Next::Closed => Found::Closed,
+            FrameNext::Frames(rows) => RowQueueNext::Rows(RowRun {
+                queue: &self.queue,
+                packing: &self.packing,
+                rows: rows.min(limit),
+            }),
+            FrameNext::Signal(QueuedSignal::Watermark(watermark)) => RowQueueNext::Watermark(watermark),
+            FrameNext::Signal(QueuedSignal::Signal(signal)) => RowQueueNext::Signal(signal),
+            FrameNext::Nothing => RowQueueNext::Nothing,
+            FrameNext::Closed => RowQueueNext::Closed,
         }
     }
 
@@ -274,7 +276,7 @@ impl RowReader {
     /// # Panics
     /// When it has not shown one.
     pub fn pass(&mut self) {
-        if let Next::Signal(Notice::Watermark(watermark)) = self.queue.peek(MOST_TAKEN) {
+        if let FrameNext::Signal(QueuedSignal::Watermark(watermark)) = self.queue.peek(MOST_TAKEN) {
             self.watermark = watermark;
         }
         self.queue.pass();
@@ -292,18 +294,18 @@ impl RowReader {
     }
 
     /// Tells from any thread how much work waits for this reader.
-    pub fn gauge(&self) -> Gauge {
+    pub fn gauge(&self) -> FrameGauge {
         self.queue.gauge()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use penstock_queue::wake::Nobody;
+    use penstock_queue::wake::NoWake;
 
     use super::*;
     use crate::column::{Column, Physical, Values};
-    use crate::coordinator::Options;
+    use crate::coordinator::CoordinatorOptions;
     use crate::layout::ColumnKind;
 
     #[test]
@@ -311,27 +313,27 @@ mod tests {
         let long = b"a value that does not fit its view".as_slice();
         let payloads = vec![Payload::from(arrow_buffer::Buffer::from_vec(long.to_vec()))];
         let view = crate::view::make_view(long, 0, 0);
-        let whole = |values| Piece { column: Column { values, valid: None }, rows: None };
+        let whole = |values| SelectedColumn { column: Column { values, valid: None }, rows: None };
         let pieces = [
             whole(Values::I32(&[-5, 6])),
-            Piece {
+            SelectedColumn {
                 column: Column { values: Values::F64(&[0.5, f64::MAX]), valid: Some(&[0, 1]) },
                 rows: None,
             },
             whole(Values::I128(&[i128::MIN, -1])),
-            Piece {
+            SelectedColumn {
                 column: Column { values: Values::View(&[0, view], (&payloads).into()), valid: None },
                 rows: Some(&[1, 0]),
             },
         ];
         let kinds = [Physical::I32, Physical::F64, Physical::I128, Physical::View];
         let layout = Layout::new(kinds.map(|physical| ColumnKind { physical, nullable: true }).to_vec());
-        let coordinator = Coordinator::new(Options::default()).unwrap();
-        let mut writer = RowWriter::new(layout, 1, &coordinator, Arc::new(Nobody));
-        let mut reader = writer.join(Arc::new(Nobody)).unwrap();
+        let coordinator = Coordinator::new(CoordinatorOptions::default()).unwrap();
+        let mut writer = RowWriter::new(layout, 1, &coordinator, Arc::new(NoWake));
+        let mut reader = writer.join(Arc::new(NoWake)).unwrap();
         writer.append(&pieces, 0, 2);
         for _ in 0..2 {
-            let Found::Rows(run) = reader.peek(usize::MAX) else { panic!("rows were written") };
+            let RowQueueNext::Rows(run) = reader.peek(usize::MAX) else { panic!("rows were written") };
             assert_eq!(run.len(), 2);
             let columns = [0, 1, 2, 3].map(|number| {
                 let mut column = ColumnBuf::new(kinds[number]);
@@ -348,6 +350,6 @@ mod tests {
             assert_eq!(views[1], 0);
         }
         reader.advance(2);
-        assert!(matches!(reader.peek(usize::MAX), Found::Nothing));
+        assert!(matches!(reader.peek(usize::MAX), RowQueueNext::Nothing));
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | column      | values                                                                            |
 //! |-------------|-----------------------------------------------------------------------------------|
-//! | `timestamp` | milliseconds; the rows of a second are spread over it evenly, see [`Options`] for disorder |
+//! | `timestamp` | milliseconds; the rows of a second are spread over it evenly, see [`IpqOptions`] for disorder |
 //! | `key`       | `0..keys`, uniform or by Zipf's law with key 0 in front; in both tables             |
 //! | `other_key` | 0..100, uniform; revenue only                                                       |
 //! | `revenue`   | cents: log-normal around 40; revenue only                                           |
@@ -14,9 +14,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::ipq::{Ipq, Options};
+//! use penstock_workloads::ipq::{Ipq, IpqOptions};
 //!
-//! let ipq = Ipq::new(Options { is_variable: true, ..Options::default() })?;
+//! let ipq = Ipq::new(IpqOptions { is_variable: true, ..IpqOptions::default() })?;
 //! let first_second = ipq.revenue(0)?.generate(0..ipq.volume(0, 0)?)?;
 //! assert_eq!(first_second.num_rows() as u64, ipq.rows_before(0, 1)?);
 //! # Ok::<(), penstock_workloads::WorkloadError>(())
@@ -32,24 +32,24 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-pub use options::Options;
-pub use tenants::{Job, MAX_JOBS, Query, Tenants, Urgency};
+pub use options::IpqOptions;
+pub use tenants::{MAX_JOBS, TenantJob, TenantQuery, Tenants, Urgency};
 pub use volumes::PERIOD_S;
 
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::{log_normal, round};
 use crate::times::Times;
 use crate::zipf::Zipf;
-use crate::{Buffers, Rows, WorkloadError};
+use crate::{Buffers, Generator, WorkloadError};
 use volumes::Volumes;
 
-/// The largest [`Options::sources`].
+/// The largest [`IpqOptions::sources`].
 pub const MAX_SOURCES: u16 = 10_000;
-/// The largest [`Options::rate`].
+/// The largest [`IpqOptions::rate`].
 pub const MAX_RATE: u64 = 1_000_000_000;
-/// The largest [`Options::skew`].
+/// The largest [`IpqOptions::skew`].
 pub const MAX_SKEW: u64 = 1_000_000;
-/// The largest [`Options::keys`].
+/// The largest [`IpqOptions::keys`].
 pub const MAX_KEYS: u16 = u16::MAX;
 /// Values of `other_key`.
 pub const OTHER_KEYS: u64 = 100;
@@ -58,7 +58,7 @@ const MEDIAN_CENTS: f64 = 40.0;
 const CENTS_OCTAVES: f64 = 1.5;
 const VALUES: u64 = 1_000;
 
-// Part of the data set, as all lanes (W3). The source is added above their 16 bits; volumes have 510.
+// Part of the data set, as all lanes (WORKLOAD-3). The source is added above their 16 bits; volumes have 510.
 const LANE_REVENUE_KEY: u64 = 500;
 const LANE_OTHER_KEY: u64 = 501;
 const LANE_REVENUE: u64 = 502;
@@ -89,13 +89,13 @@ fn columns(numbers: &[&str]) -> SchemaRef {
 /// The sources of one choice of options. Cheap to clone; each clone has the same.
 #[derive(Debug, Clone)]
 pub struct Ipq {
-    options: Options,
+    options: IpqOptions,
     zipf: Option<Arc<Zipf>>,
 }
 
 /// What one source sends, in either table.
 #[derive(Debug, Clone)]
-struct Source {
+struct IpqSource {
     seed: u64,
     number: u64,
     volumes: Volumes,
@@ -107,13 +107,13 @@ struct Source {
 /// The revenue of one source. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Revenue {
-    source: Source,
+    source: IpqSource,
 }
 
 /// The logs of one source. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Logs {
-    source: Source,
+    source: IpqSource,
 }
 
 impl Ipq {
@@ -121,14 +121,14 @@ impl Ipq {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: IpqOptions) -> Result<Self, WorkloadError> {
         options.check()?;
         let zipf = (options.zipf > 0.0).then(|| Arc::new(Zipf::new(options.keys, options.zipf)));
         Ok(Self { options, zipf })
     }
 
     /// What these sources were made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &IpqOptions {
         &self.options
     }
 
@@ -168,12 +168,12 @@ impl Ipq {
         Ok(Volumes::new(&self.options, source).before_second(second))
     }
 
-    fn source(&self, source: u16, times_lane: u64) -> Result<Source, WorkloadError> {
+    fn source(&self, source: u16, times_lane: u64) -> Result<IpqSource, WorkloadError> {
         let options = &self.options;
         options.check_source(source)?;
         let volumes = Volumes::new(options, source);
         let number = u64::from(source);
-        Ok(Source {
+        Ok(IpqSource {
             seed: options.seed,
             number,
             volumes,
@@ -184,7 +184,7 @@ impl Ipq {
     }
 }
 
-impl Source {
+impl IpqSource {
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
         if rows.is_empty() {
             return Ok(());
@@ -227,12 +227,12 @@ impl Source {
         buffers.filled(rows.map(|row| lane.below(row, bound) as i64))
     }
 
-    fn lane(&self, lane: u64) -> Lane {
-        Lane::new(self.seed, lane | self.number << 16)
+    fn lane(&self, lane: u64) -> RandomStream {
+        RandomStream::new(self.seed, lane | self.number << 16)
     }
 }
 
-impl Rows for Revenue {
+impl Generator for Revenue {
     fn schema(&self) -> SchemaRef {
         revenue_schema()
     }
@@ -254,7 +254,7 @@ impl Rows for Revenue {
     }
 }
 
-impl Rows for Logs {
+impl Generator for Logs {
     fn schema(&self) -> SchemaRef {
         logs_schema()
     }

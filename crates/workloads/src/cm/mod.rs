@@ -5,7 +5,7 @@
 //!
 //! | column        | values                                                                             |
 //! |---------------|------------------------------------------------------------------------------------|
-//! | `timestamp`   | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`Options`] for steps and disorder     |
+//! | `timestamp`   | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`CmOptions`] for steps and disorder     |
 //! | `job`         | by Zipf's law                                                                        |
 //! | `task`        | number of the task within its job: up to 4000, fewer in jobs with few events         |
 //! | `machine`     | one of [`MACHINES`]; -1 for tasks that have none, which are all that are submitted and most that are killed |
@@ -18,9 +18,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::cm::{Cm, Options};
+//! use penstock_workloads::cm::{Cm, CmOptions};
 //!
-//! let cm = Cm::new(Options { seed: 42, ..Options::default() })?;
+//! let cm = Cm::new(CmOptions { seed: 42, ..CmOptions::default() })?;
 //! let whole = cm.generate(0..1_000)?;
 //! let tail = cm.generate(600..1_000)?;
 //! assert_eq!(whole.slice(600, 400), tail);
@@ -37,16 +37,16 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::{ArrayRef, Float32Array, Int32Array, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-pub use options::Options;
+pub use options::CmOptions;
 
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::shapes::{draws_of, is_among};
 use crate::times::Times;
 use crate::zipf::Zipf;
-use crate::{Buffers, Rows, WorkloadError};
+use crate::{Buffers, Generator, WorkloadError};
 use jobs::Job;
 
-/// The largest [`Options::jobs`].
+/// The largest [`CmOptions::jobs`].
 pub const MAX_JOBS: u16 = 50_000;
 /// Machines of the cluster.
 pub const MACHINES: u32 = 12_500;
@@ -92,12 +92,12 @@ pub fn schema() -> SchemaRef {
 /// The events of one choice of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Cm {
-    options: Options,
-    model: Arc<Model>,
+    options: CmOptions,
+    model: Arc<ClusterModel>,
 }
 
 #[derive(Debug)]
-struct Model {
+struct ClusterModel {
     seed: u64,
     times: Times,
     zipf: Zipf,
@@ -113,10 +113,10 @@ impl Cm {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: CmOptions) -> Result<Self, WorkloadError> {
         options.check()?;
         let seed = options.seed;
-        let model = Model {
+        let model = ClusterModel {
             seed,
             times: Times::new(seed, lanes::TIMES, 0, options.pace()),
             zipf: Zipf::new(options.jobs, options.zipf),
@@ -128,12 +128,12 @@ impl Cm {
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &CmOptions {
         &self.options
     }
 }
 
-impl Rows for Cm {
+impl Generator for Cm {
     fn schema(&self) -> SchemaRef {
         schema()
     }
@@ -174,7 +174,7 @@ impl Rows for Cm {
     }
 }
 
-impl Model {
+impl ClusterModel {
     fn jobs(&self, rows: Range<u64>) -> Vec<&Job> {
         let lane = self.lane(lanes::JOB);
         rows.map(|row| &self.jobs[self.zipf.pick(lane.bits(row)) as usize]).collect()
@@ -209,7 +209,7 @@ impl Model {
         buffers.filled(events.iter().zip(rows).map(id_of))
     }
 
-    fn lane(&self, lane: u64) -> Lane {
-        Lane::new(self.seed, lane)
+    fn lane(&self, lane: u64) -> RandomStream {
+        RandomStream::new(self.seed, lane)
     }
 }

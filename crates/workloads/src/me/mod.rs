@@ -5,7 +5,7 @@
 //!
 //! | column                 | values                                                                     |
 //! |------------------------|----------------------------------------------------------------------------|
-//! | `timestamp`            | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
+//! | `timestamp`            | milliseconds; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`MeOptions`] for steps and disorder |
 //! | `message_index`        | [`FIRST_MESSAGE`] + r                                                        |
 //! | `mf01`, `mf02`, `mf03` | electrical power of the three main phases: around 13,050, 14,370 and 8,090. The first two drift and surge together |
 //! | `pc13`, `pc14`, `pc15` | anode current drop of three cells: around 70, 190 and 152, give or take 4    |
@@ -15,9 +15,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::me::{Me, Options};
+//! use penstock_workloads::me::{Me, MeOptions};
 //!
-//! let me = Me::new(Options { seed: 42, ..Options::default() })?;
+//! let me = Me::new(MeOptions { seed: 42, ..MeOptions::default() })?;
 //! let whole = me.generate(0..1_000)?;
 //! let tail = me.generate(600..1_000)?;
 //! assert_eq!(whole.slice(600, 400), tail);
@@ -32,10 +32,10 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::random::Lane;
+use crate::random::RandomStream;
 use crate::rates::Rates;
 use crate::times::{Pace, Times};
-use crate::{Buffers, Rows, WorkloadError, bounds};
+use crate::{Buffers, Generator, WorkloadError, bounds};
 use signals::{drift, noise, surge};
 
 /// When the first message is sent: the start of the minute in which the published data begins.
@@ -43,7 +43,7 @@ pub const START_MS: u64 = 1_329_929_160_000;
 /// The `message_index` of the first row.
 pub const FIRST_MESSAGE: i64 = 2_556_001;
 
-// Part of the data set, as all lanes (W3).
+// Part of the data set, as all lanes (WORKLOAD-3).
 const LANE_DRIFT: u64 = 400;
 const LANE_SURGE: u64 = 401;
 const LANE_OWN_DRIFT: u64 = 402;
@@ -73,7 +73,7 @@ const STATES_PER_ONE: u64 = 64;
 
 /// The choices that define one set of messages.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct MeOptions {
     /// Two seeds give unrelated data sets.
     pub seed: u64,
     /// Rows per second of event time. The plant sends 100; what the sensors show goes by messages, not by
@@ -88,7 +88,7 @@ pub struct Options {
     pub late_every: u64,
 }
 
-impl Default for Options {
+impl Default for MeOptions {
     fn default() -> Self {
         Self { seed: 7, rate: 1_000_000, step_every_s: 0, out_of_order_ms: 0, late_every: 0 }
     }
@@ -112,7 +112,7 @@ pub fn schema() -> SchemaRef {
 /// The messages of one choice of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Me {
-    options: Options,
+    options: MeOptions,
     times: Times,
 }
 
@@ -121,20 +121,20 @@ impl Me {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
-        let Options { seed, rate, step_every_s, out_of_order_ms, late_every } = options;
+    pub fn new(options: MeOptions) -> Result<Self, WorkloadError> {
+        let MeOptions { seed, rate, step_every_s, out_of_order_ms, late_every } = options;
         let pace = Pace { rates: Rates { rate, step_every_s }, out_of_order_ms, late_every };
         pace.check()?;
         Ok(Self { times: Times::new(seed, LANE_TIMES, START_MS, pace), options })
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &MeOptions {
         &self.options
     }
 
-    fn lane(&self, lane: u64) -> Lane {
-        Lane::new(self.options.seed, lane)
+    fn lane(&self, lane: u64) -> RandomStream {
+        RandomStream::new(self.options.seed, lane)
     }
 
     /// The three main phases.
@@ -172,7 +172,7 @@ impl Me {
     }
 }
 
-impl Rows for Me {
+impl Generator for Me {
     fn schema(&self) -> SchemaRef {
         schema()
     }

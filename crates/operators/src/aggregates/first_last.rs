@@ -9,13 +9,13 @@ use penstock_expr::comparison::Ordered;
 use penstock_memory::{Column, ColumnBuf};
 use penstock_types::ComputeError;
 
-use super::cells::Kind;
+use super::cells::CellKind;
 use super::mask_unseen;
 use super::state::{from_array, numbers, read, to_array};
 use crate::pick::Pick;
 
 #[derive(Clone)]
-pub(super) struct Edge<T> {
+pub(super) struct FirstLast<T> {
     pub(super) data_type: DataType,
     pub(super) last: bool,
     pub(super) of: std::marker::PhantomData<fn(T)>,
@@ -43,7 +43,7 @@ impl<T: Ordered> Outermost<T> {
     }
 }
 
-impl<T: Ordered> Kind for Edge<T> {
+impl<T: Ordered> CellKind for FirstLast<T> {
     type Cell = Outermost<T>;
 
     fn take(

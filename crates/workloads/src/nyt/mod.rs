@@ -8,7 +8,7 @@
 //! | `medallion`, `hack_license`         | of the taxi and of its driver, 32 hexadecimal digits             |
 //! | `vendor_id`                         | `VTS` or `CMT`                                                   |
 //! | `pickup_datetime`                   | `trip_time_in_secs` before the end                               |
-//! | `dropoff_datetime`                  | the event time; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`Options`] for steps and disorder |
+//! | `dropoff_datetime`                  | the event time; row r is at [`START_MS`]` + floor(r * 1000 / rate)`, see [`NytOptions`] for steps and disorder |
 //! | `trip_time_in_secs`                 | what the distance takes at 7 to 30 miles per hour, more or less  |
 //! | `trip_distance`                     | miles: log-normal around 1.8, from 0.07 to 41                    |
 //! | `pickup_longitude`, `.._latitude`   | 95 % around 13 centres, 3 % elsewhere in the city, 0.2 % mostly outside the grid, 1.8 % unknown: (0, 0) |
@@ -22,9 +22,9 @@
 //!
 //! ```
 //! use penstock_workloads::Rows;
-//! use penstock_workloads::nyt::{Nyt, Options};
+//! use penstock_workloads::nyt::{Nyt, NytOptions};
 //!
-//! let nyt = Nyt::new(Options { seed: 42, ..Options::default() })?;
+//! let nyt = Nyt::new(NytOptions { seed: 42, ..NytOptions::default() })?;
 //! let whole = nyt.generate(0..1_000)?;
 //! let tail = nyt.generate(600..1_000)?;
 //! assert_eq!(whole.slice(600, 400), tail);
@@ -46,14 +46,14 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, TimestampMill
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 pub use grid::{GRID_SIDE, HOT_CELL};
-pub use options::Options;
+pub use options::NytOptions;
 
 use crate::times::Times;
-use crate::{Buffers, Rows, WorkloadError};
+use crate::{Buffers, Generator, WorkloadError};
 use amounts::Cashier;
 use distances::Distances;
 use fleet::Fleet;
-use places::Places;
+use places::TripPlaces;
 
 /// Taxis of the city: as many as there were medallions.
 pub const TAXIS: u32 = 13_437;
@@ -95,16 +95,16 @@ pub fn schema() -> SchemaRef {
 /// The trips of one choice of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Nyt {
-    options: Options,
-    model: Arc<Model>,
+    options: NytOptions,
+    model: Arc<TripModel>,
 }
 
 #[derive(Debug)]
-struct Model {
+struct TripModel {
     fleet: Fleet,
     times: Times,
     distances: Distances,
-    places: Places,
+    places: TripPlaces,
     cashier: Cashier,
 }
 
@@ -113,25 +113,25 @@ impl Nyt {
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
-    pub fn new(options: Options) -> Result<Self, WorkloadError> {
+    pub fn new(options: NytOptions) -> Result<Self, WorkloadError> {
         options.check()?;
-        let model = Model {
+        let model = TripModel {
             fleet: Fleet::new(&options),
             times: Times::new(options.seed, lanes::TIMES, START_MS, options.pace()),
             distances: Distances::new(&options),
-            places: Places::new(&options),
+            places: TripPlaces::new(&options),
             cashier: Cashier::new(&options),
         };
         Ok(Self { options, model: Arc::new(model) })
     }
 
     /// What this data set was made with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &NytOptions {
         &self.options
     }
 }
 
-impl Rows for Nyt {
+impl Generator for Nyt {
     fn schema(&self) -> SchemaRef {
         schema()
     }
@@ -141,7 +141,7 @@ impl Rows for Nyt {
     }
 
     fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch {
-        let Model { fleet, times, distances, places, cashier } = &*self.model;
+        let TripModel { fleet, times, distances, places, cashier } = &*self.model;
         let taxis = fleet.taxis(rows.clone());
         let dropoffs = times.column(rows.clone(), buffers);
         let hundredths = distances.hundredths(rows.clone());
