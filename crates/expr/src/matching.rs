@@ -157,7 +157,7 @@ mod tests {
 
     fn column(texts: &[String]) -> ColumnBuf {
         let mut column = ColumnBuf::new(Physical::View);
-        let mut into = crate::text::TextViews::new(&mut column);
+        let mut into = crate::text::TextWriter::new(&mut column);
         for text in texts {
             into.push(text.as_bytes());
         }

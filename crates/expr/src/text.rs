@@ -7,7 +7,7 @@ use penstock_memory::{ColumnBuf, Payload};
 /// Bytes after which a new payload begins: offsets have 32 bits.
 const PAYLOAD_BYTES: usize = 1 << 30;
 /// Longest text: Arrow counts its bytes with 31 bits.
-const MOST_BYTES: usize = i32::MAX as usize;
+const MAX_BYTES: usize = i32::MAX as usize;
 
 /// Texts that are written one after the other.
 pub(crate) struct TextWriter<'a> {
@@ -31,7 +31,7 @@ impl<'a> TextWriter<'a> {
             self.views.push(make_view(text, 0, 0));
             return false;
         }
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             self.views.push(0);
             return true;
         }

@@ -1,13 +1,12 @@
 //! An Arrow batch made readable run by run.
 //!
-//! Columns are matched with the declared schema by name, once per batch. Fixed-width values stay
-//! where they are and are lent out as slices. What Arrow stores in another form (bitmaps, offset
-//! strings, dictionaries) is turned into a [`ColumnBuf`] for the rows of one run at a time, and only
-//! for the columns that somebody reads.
+//! Columns are matched with the declared schema by name, once per batch. Fixed-width values stay where they are and
+//! are lent out as slices. Values that Arrow stores in another form (bitmaps, offset strings, dictionaries) are
+//! converted into a [`ColumnBuf`] for the rows of one run at a time, and only for the columns that the plan reads.
 //!
-//! BATCH-1. Variable-width columns are validated in full before they are read, so that offsets and views
-//!     from outside cannot point anywhere else. What stands under a null does not count: if it is
-//!     not valid, the column is copied without it.
+//! BATCH-1. Variable-width columns are validated in full before they are read, so that foreign offsets and views
+//!     cannot point outside their buffers. Values under a null do not count: if one is not valid, the column is copied
+//!     without it.
 
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ enum ColumnSource {
     Offsets32(ScalarBuffer<i32>, Buffer, Option<NullBuffer>),
     Offsets64(ScalarBuffer<i64>, Buffer, Option<NullBuffer>),
     Views(ScalarBuffer<u128>, Vec<Payload>, Option<NullBuffer>),
-    /// Decoded for the rows of a run, by arrow's kernel.
+    /// Decoded for the rows of a run, by Arrow's kernel.
     Dictionary(ArrayRef, DataType),
 }
 
@@ -69,7 +68,7 @@ impl Fixed {
     }
 }
 
-/// Which columns of which schema a plan reads.
+/// The columns of a schema that a plan reads.
 #[derive(Clone, Debug)]
 pub struct SourceColumns {
     schema: SchemaRef,
@@ -77,23 +76,23 @@ pub struct SourceColumns {
 }
 
 impl SourceColumns {
-    /// Every column of `schema` whose flag in `read` is set.
+    /// Selects every column of `schema` whose flag in `read` is set.
     pub fn new(schema: SchemaRef, read: Vec<bool>) -> Self {
         debug_assert_eq!(schema.fields().len(), read.len());
         Self { schema, read }
     }
 
-    /// The declared schema.
+    /// Returns the declared schema.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Whether column `column` is read.
+    /// Returns true if column `column` is read.
     pub fn is_read(&self, column: usize) -> bool {
         self.read[column]
     }
 
-    /// Bytes of the columns that are read, per row.
+    /// Returns the bytes per row of the columns that are read.
     pub fn row_width(&self) -> usize {
         self.schema
             .fields()
@@ -105,7 +104,7 @@ impl SourceColumns {
             .sum()
     }
 
-    /// Checks `batch` against the schema: its names, its types, and which of them may be null.
+    /// Checks `batch` against the schema: names, types and nullability.
     pub fn check(schema: &SchemaRef, batch: &RecordBatch) -> Result<(), BatchError> {
         Self::new(Arc::clone(schema), vec![false; schema.fields().len()]).open(batch).map(|_| ())
     }
@@ -135,7 +134,7 @@ impl SourceColumns {
             let invalid =
                 |error| fail(format!("column \"{}\" is not valid Arrow data: {error}", field.name()));
             if !field.is_nullable() {
-                // The nulls of a dictionary are found by its keys.
+                // The nulls of a dictionary are those of its keys.
                 if matches!(array.data_type(), DataType::Dictionary(..)) {
                     valid_column(array).map_err(invalid)?;
                 }
@@ -147,7 +146,7 @@ impl SourceColumns {
                     )));
                 }
             }
-            // No row is read from an empty batch, and a slice without rows need not pass validation.
+            // An empty batch is never read, and a slice without rows need not pass validation.
             columns.push(if *read && batch.num_rows() > 0 {
                 open_column(array).map_err(invalid)?
             } else {
@@ -158,7 +157,7 @@ impl SourceColumns {
     }
 }
 
-/// The type a column has downstream of the source: dictionaries are decoded at the border.
+/// Returns the type of a column downstream of the source: dictionaries are decoded at the border.
 pub fn decoded(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => values,
@@ -166,8 +165,7 @@ pub fn decoded(data_type: &DataType) -> &DataType {
     }
 }
 
-/// Whether a batch column of type `given` serves where `declared` was promised: the same type, in
-/// whatever encoding.
+/// Returns true if a batch column of type `given` may serve as `declared`: the same type, in any encoding.
 fn interchangeable(declared: &DataType, given: &DataType) -> bool {
     use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
     let (declared, given) = (decoded(declared), decoded(given));
@@ -181,7 +179,7 @@ fn payloads(buffers: &[Buffer]) -> Vec<Payload> {
     buffers.iter().cloned().map(Payload::from).collect()
 }
 
-/// Checks a column of variable width in full (BATCH-1).
+/// Validates a column of variable width in full (BATCH-1).
 fn validate(array: &ArrayRef) -> Result<(), ArrowError> {
     let variable = matches!(Physical::of(array.data_type()), Some(Physical::View));
     let dictionary = matches!(array.data_type(), DataType::Dictionary(..));
@@ -198,10 +196,11 @@ fn validate(array: &ArrayRef) -> Result<(), ArrowError> {
     Ok(())
 }
 
-/// A column that keeps the rules of Arrow: itself, or a copy with empty values under its nulls if only those break them.
+/// Returns a column that obeys Arrow's rules: `array` itself, or a copy with empty values under its nulls if only
+/// those break the rules.
 ///
 /// # Errors
-/// What it breaks.
+/// The rule that the column breaks.
 pub fn valid_column(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let Err(error) = validate(array) else { return Ok(Arc::clone(array)) };
     let defined = defined(array).map_err(|_| error)?;
@@ -264,7 +263,7 @@ fn open_column(array: &ArrayRef) -> Result<ColumnSource, ArrowError> {
     })
 }
 
-/// Which rows of a run to load: all of them, or those of a selection.
+/// Selects the rows of a run to load.
 #[derive(Clone, Copy)]
 pub enum LoadRows<'a> {
     /// Every row.
@@ -280,13 +279,13 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The values of a fixed-width column for the rows `start..start + len`, without a copy and
-    /// without regard to nulls; `None` when the column has to be turned into scratch first.
+    /// Returns the values of a fixed-width column for the rows `start..start + len`, without a copy and regardless of
+    /// nulls; `None` when the column has to be converted first.
     pub fn borrow(&self, column: usize, start: usize, len: usize) -> Option<Values<'_>> {
         match &self.columns[column] {
             ColumnSource::Fixed(fixed, _) => Some(fixed.slice(start, len)),
@@ -294,17 +293,17 @@ impl Batch {
         }
     }
 
-    /// Whether the column has any null in `start..start + len`.
+    /// Returns true if the column has a null in `start..start + len`.
     pub fn has_nulls(&self, column: usize, start: usize, len: usize) -> bool {
         self.first_null(column, start, len).is_some()
     }
 
-    /// The first null of the column in `start..start + len`, counted from `start`.
+    /// Returns the first null of the column in `start..start + len`, counted from `start`.
     pub fn first_null(&self, column: usize, start: usize, len: usize) -> Option<usize> {
         self.nulls_of(column, start, len)?.iter().position(|valid| !valid)
     }
 
-    /// Which rows of `start..start + len` are null in the column, if any is.
+    /// Returns the nulls of the column in `start..start + len`; `None` when there is none.
     pub fn nulls_of(&self, column: usize, start: usize, len: usize) -> Option<NullBuffer> {
         let nulls = match &self.columns[column] {
             ColumnSource::Unread => None,
@@ -318,8 +317,8 @@ impl Batch {
         Some(nulls?.slice(start, len)).filter(|nulls| nulls.null_count() > 0)
     }
 
-    /// The mask of a fixed-width column whose values are borrowed. Leaves `into` without a mask when
-    /// no row of the run is null.
+    /// Loads the mask of a fixed-width column whose values are borrowed. Leaves `into` without a mask when no row of
+    /// the run is null.
     pub fn load_mask(&self, column: usize, start: usize, len: usize, into: &mut ColumnBuf) {
         let ColumnSource::Fixed(_, nulls) = &self.columns[column] else {
             unreachable!("only borrowed columns have their mask loaded alone");
@@ -327,9 +326,9 @@ impl Batch {
         load_mask(nulls.as_ref(), start, len, LoadRows::All, into);
     }
 
-    /// Turns the rows of a run into a column of the engine's own form.
+    /// Converts the rows of a run into the engine's column form.
     ///
-    /// `into` must have the storage type of the column. Nothing can be loaded from a batch without rows.
+    /// `into` must have the storage type of the column. The batch must have rows.
     pub fn load(&self, column: usize, start: usize, len: usize, rows: LoadRows<'_>, into: &mut ColumnBuf) {
         match &self.columns[column] {
             ColumnSource::Unread => unreachable!("the plan reads only the columns it asked for"),
@@ -377,10 +376,10 @@ impl Batch {
             ColumnSource::Dictionary(array, decoded) => {
                 let values = arrow_cast::cast(&array.slice(start, len), decoded)
                     .expect("a validated dictionary decodes to its own value type");
-                let values = open_column(&values).expect("arrow's kernels give valid data");
+                let values = open_column(&values).expect("arrow's kernels return valid data");
                 Self { columns: vec![values], rows: len }.load(0, 0, len, rows, into);
-                // A null may stand among the indices or among the values; arrow's kernel sees only the former
-                // when it decodes to views.
+                // A null may be in the indices or in the values; Arrow's kernel sees only the former when it decodes
+                // to views.
                 load_mask(array.logical_nulls().as_ref(), start, len, rows, into);
             }
         }

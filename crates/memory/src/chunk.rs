@@ -1,12 +1,12 @@
 //! Blocks in one piece of memory.
 //!
-//! A chunk is shared between the writer of a log, its readers, and whoever holds rows that were handed out. Rows are
-//! numbered through all blocks; a range of rows that is read or written lies within one block.
+//! The writer of a log, its readers and the holders of leases share a chunk. Rows are numbered through all blocks; a
+//! range of rows that is read or written lies within one block.
 //!
-//! CHUNK-1. A row is written once, by the writer of the log, before it is published. It is read only after that.
+//! CHUNK-1. The writer of the log writes a row once, before it is published. The row is read only after that.
 //! CHUNK-2. No reference ever spans a row that may still be written: both sides make slices of exactly their rows.
-//! CHUNK-3. Rows are written anew only by an owner whom nobody shares the chunk with (`reset` takes `&mut`), and never once
-//!     the memory was exported: whoever keeps it then owns the memory, and not the chunk with all its payloads.
+//! CHUNK-3. Only the sole owner of a chunk rewrites its rows (`reset` takes `&mut`), and never once the memory was
+//!     exported: the exporter then owns the memory, and not the chunk with all its payloads.
 //! CHUNK-4. All bytes are initialised: memory comes zeroed, and is only ever overwritten.
 
 use std::ptr::NonNull;
@@ -21,21 +21,21 @@ use crate::shape::ChunkShape;
 
 /// Blocks, and the payloads that their views point into.
 ///
-/// Aligned, so that the counts of owners in front of it have lines of their own: a reader changes them with each
-/// lease, while the writer looks up shape and memory with each run.
+/// Aligned, so that the reference counts before it have lines of their own: a reader changes them with each lease,
+/// while the writer reads shape and memory with each run.
 #[repr(align(128))]
 pub struct Chunk {
     memory: Arc<Memory>,
     shape: Arc<ChunkShape>,
     payloads: PayloadTable,
-    /// Payload bytes that the account of the log is charged for, for as long as this chunk keeps them alive.
+    /// Payload bytes charged to the account of the log while this chunk keeps them alive.
     charged: AtomicUsize,
 }
 
-/// Rows of one block of a chunk.
+/// A range of rows in one block of a chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockSpan {
-    /// Where the block starts.
+    /// Start of the block, in bytes.
     block: usize,
     row: usize,
     rows: usize,
@@ -47,19 +47,19 @@ impl BlockSpan {
         self.rows
     }
 
-    /// Where it ends, counted in rows of the block.
+    /// Returns the end, counted in rows of the block.
     pub(crate) fn end(self) -> usize {
         self.row + self.rows
     }
 
-    /// Its first rows.
+    /// Returns the first `rows` rows.
     pub(crate) fn truncated(self, rows: usize) -> Self {
         Self { rows: self.rows.min(rows), ..self }
     }
 }
 
 impl Chunk {
-    /// A chunk of that shape.
+    /// Creates a chunk of that shape.
     ///
     /// # Panics
     /// When the memory is too small for it.
@@ -76,22 +76,22 @@ impl Chunk {
         }
     }
 
-    /// Its shape.
+    /// Returns the chunk's shape.
     pub fn shape(&self) -> &Arc<ChunkShape> {
         &self.shape
     }
 
-    /// Rows that it has room for.
+    /// Returns the number of rows that it has room for.
     pub fn rows(&self) -> usize {
         self.shape.rows()
     }
 
-    /// Rows from `offset` to the end of the block that it lies in.
+    /// Returns the number of rows from `offset` to the end of its block.
     pub fn left_in_block(&self, offset: usize) -> usize {
         self.shape.block.rows - offset % self.shape.block.rows
     }
 
-    /// The payloads of its views.
+    /// Returns the payloads of its views.
     pub(crate) fn payloads(&self) -> &PayloadTable {
         &self.payloads
     }
@@ -106,34 +106,34 @@ impl Chunk {
         self.memory.release_payload(std::mem::take(self.charged.get_mut()));
     }
 
-    /// The memory, which leaves the account of the log: whoever holds it keeps it from now on.
+    /// Returns the memory and removes it from the account of the log: the holder keeps it from now on.
     pub(crate) fn export(&self) -> Arc<Memory> {
         self.memory.detach();
         Arc::clone(&self.memory)
     }
 
-    /// The memory, for rows that wait to be read: it stays with the account of the log until the log has left it, and
-    /// the claim is gone.
+    /// Returns the memory with a claim, for rows that wait to be read: it stays in the account of the log until the
+    /// log has left it and the claim is dropped.
     pub(crate) fn claim(&self) -> (Arc<Memory>, Claim) {
         (Arc::clone(&self.memory), self.memory.claim())
     }
 
-    /// Whether somebody outside keeps its memory, or did.
+    /// Returns true if the memory was exported.
     pub(crate) fn is_exported(&self) -> bool {
         self.memory.is_kept()
     }
 
-    /// Makes all rows free again (CHUNK-3), handing the payloads to `take`.
+    /// Frees all rows for reuse (CHUNK-3), handing the payloads to `take`.
     ///
     /// # Panics
     /// When the memory was exported.
     pub(crate) fn reset(&mut self, take: impl FnMut(Payload)) {
-        assert!(!self.is_exported(), "CHUNK-3: memory that somebody keeps is never written again");
+        assert!(!self.is_exported(), "CHUNK-3: exported memory is never written again");
         self.payloads.clear(take);
         self.release_payload();
     }
 
-    /// Rows `offset..offset + rows`, which lie within one block.
+    /// Returns the span of rows `offset..offset + rows`, which lie within one block.
     ///
     /// # Panics
     /// When they do not.
@@ -148,7 +148,7 @@ impl Chunk {
         BlockSpan { block: number * block.bytes, row, rows }
     }
 
-    /// Where the rows of a span stand in a region that starts at `region` of its block.
+    /// Returns the address of a span's rows in a region that starts at byte `region` of its block.
     ///
     /// # Safety
     /// The span is of this chunk, and the region is one of `width` bytes per row.
@@ -159,7 +159,7 @@ impl Chunk {
     }
 
     /// # Safety
-    /// By CHUNK-1: the rows are published, and nobody makes them free while the slice lives. The span is of this chunk.
+    /// By CHUNK-1: the rows are published, and stay published while the slice lives. The span is of this chunk.
     unsafe fn read<T>(&self, region: usize, span: BlockSpan) -> &[T] {
         // SAFETY: the caller's promise.
         let start = unsafe { self.address(region, size_of::<T>(), span) }.cast::<T>();
@@ -168,12 +168,9 @@ impl Chunk {
     }
 
     /// # Safety
-    /// By CHUNK-1: the rows are not published, the caller is the writer of the log, and has no other slice of them. The span
-    /// is of this chunk.
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
-    )]
+    /// By CHUNK-1: the rows are not published, the caller is the writer of the log, and has no other slice of them.
+    /// The span is of this chunk.
+    #[allow(clippy::mut_from_ref, reason = "CHUNK-1 and CHUNK-2 name the only writer of a row")]
     unsafe fn write<T>(&self, region: usize, span: BlockSpan) -> &mut [T] {
         // SAFETY: the caller's promise.
         let start = unsafe { self.address(region, size_of::<T>(), span) }.cast::<T>();
@@ -181,14 +178,11 @@ impl Chunk {
         unsafe { slice::from_raw_parts_mut(start.as_ptr(), span.rows) }
     }
 
-    /// Values of a fixed-width column to be written.
+    /// Returns values of a fixed-width column, to be written.
     ///
     /// # Safety
     /// As [`Chunk::write`].
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
-    )]
+    #[allow(clippy::mut_from_ref, reason = "CHUNK-1 and CHUNK-2 name the only writer of a row")]
     #[inline]
     pub(crate) unsafe fn values_mut<T: Native>(&self, column: usize, span: BlockSpan) -> &mut [T] {
         let place = &self.shape.block.places[column];
@@ -197,14 +191,11 @@ impl Chunk {
         unsafe { self.write(place.values, span) }
     }
 
-    /// Views to be written.
+    /// Returns views, to be written.
     ///
     /// # Safety
     /// As [`Chunk::write`].
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
-    )]
+    #[allow(clippy::mut_from_ref, reason = "CHUNK-1 and CHUNK-2 name the only writer of a row")]
     pub(crate) unsafe fn views_mut(&self, column: usize, span: BlockSpan) -> &mut [u128] {
         let place = &self.shape.block.places[column];
         assert_eq!(place.physical, Physical::View, "a log is written by the storage types of its layout");
@@ -212,21 +203,18 @@ impl Chunk {
         unsafe { self.write(place.values, span) }
     }
 
-    /// The mask of a column to be written; `None` when the column has none.
+    /// Returns the mask of a column, to be written; `None` when the column has none.
     ///
     /// # Safety
     /// As [`Chunk::write`].
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "CHUNK-1 and CHUNK-2 say who may write which rows of a shared chunk"
-    )]
+    #[allow(clippy::mut_from_ref, reason = "CHUNK-1 and CHUNK-2 name the only writer of a row")]
     pub(crate) unsafe fn mask_mut(&self, column: usize, span: BlockSpan) -> Option<&mut [u8]> {
         let mask = self.shape.block.places[column].mask?;
         // SAFETY: the caller's promise.
         Some(unsafe { self.write(mask, span) })
     }
 
-    /// The mask of a column, if it has one.
+    /// Returns the mask of a column, if it has one.
     ///
     /// # Safety
     /// As [`Chunk::read`].
@@ -236,7 +224,7 @@ impl Chunk {
         Some(unsafe { self.read(mask, span) })
     }
 
-    /// Rows of a column, with the mask it has.
+    /// Returns rows of a column, with its mask.
     ///
     /// # Safety
     /// As [`Chunk::read`].

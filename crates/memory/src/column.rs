@@ -29,7 +29,7 @@ pub enum Physical {
 }
 
 impl Physical {
-    /// How a column of this Arrow type is stored; `None` when the engine does not run such columns.
+    /// Returns the storage of a column of this Arrow type; `None` when the engine does not support such columns.
     pub fn of(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Boolean | DataType::UInt8 => Self::U8,
@@ -56,7 +56,7 @@ impl Physical {
         })
     }
 
-    /// Bytes per value.
+    /// Returns the bytes per value.
     pub fn width(self) -> usize {
         match self {
             Self::I8 | Self::U8 => 1,
@@ -108,11 +108,11 @@ pub enum ValuesBuf {
 
 /// A Rust type that a fixed-width column is stored as.
 pub trait Native: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
-    /// The storage it stands for.
+    /// The storage of this type.
     const PHYSICAL: Physical;
-    /// The slice inside `values`, when it is of this type.
+    /// Returns the slice inside `values`, when it is of this type.
     fn slice(values: Values<'_>) -> Option<&[Self]>;
-    /// The vector inside `values`, when it is of this type.
+    /// Returns the vector inside `values`, when it is of this type.
     fn vec(values: &mut ValuesBuf) -> Option<&mut Vec<Self>>;
 }
 
@@ -131,7 +131,7 @@ macro_rules! native {
 }
 native!(I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64, I128 i128);
 
-/// Runs one piece of code for whichever fixed-width type `$values` holds, another for views.
+/// Runs one expression for the fixed-width type that `$values` holds, another for views.
 ///
 /// Works on [`Values`], on references to [`ValuesBuf`] and on everything with the same variants.
 #[macro_export]
@@ -155,7 +155,7 @@ macro_rules! for_each_kind {
 }
 
 impl Values<'_> {
-    /// How the values are stored.
+    /// Returns the storage of the values.
     pub fn physical(&self) -> Physical {
         match self {
             Self::I8(_) => Physical::I8,
@@ -173,19 +173,19 @@ impl Values<'_> {
         }
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         for_each_kind!(Values, self, slice => slice.len(), (views, _buffers) => views.len())
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl ValuesBuf {
-    /// An empty vector of that storage.
+    /// Creates an empty vector of that storage.
     pub fn new(physical: Physical) -> Self {
         match physical {
             Physical::I8 => Self::I8(Vec::new()),
@@ -203,7 +203,7 @@ impl ValuesBuf {
         }
     }
 
-    /// The values, borrowed.
+    /// Borrows the values.
     pub fn as_values(&self) -> Values<'_> {
         match self {
             Self::I8(vec) => Values::I8(vec),
@@ -232,15 +232,15 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// The values as a slice of `T`.
+    /// Returns the values as a slice of `T`.
     ///
     /// # Panics
-    /// When the column is stored otherwise: types are settled when a plan is compiled.
+    /// When the column has another storage: types are settled when a plan is compiled.
     pub fn fixed<T: Native>(&self) -> &'a [T] {
         T::slice(self.values).expect("a compiled plan reads columns by their own storage type")
     }
 
-    /// The views and their payloads.
+    /// Returns the views and their payloads.
     ///
     /// # Panics
     /// When the column is not a string or binary column.
@@ -251,7 +251,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Whether row `row` holds a value.
+    /// Returns true if row `row` holds a value.
     #[inline]
     pub fn is_valid(&self, row: usize) -> bool {
         self.valid.is_none_or(|mask| mask[row] != 0)
@@ -267,25 +267,25 @@ pub struct ColumnBuf {
 }
 
 impl ColumnBuf {
-    /// An empty column of that storage.
+    /// Creates an empty column of that storage.
     pub fn new(physical: Physical) -> Self {
         Self { values: ValuesBuf::new(physical), mask: Vec::new(), masked: false }
     }
 
-    /// The column, borrowed.
+    /// Borrows the column.
     pub fn as_column(&self) -> Column<'_> {
         Column { values: self.values.as_values(), valid: self.mask() }
     }
 
-    /// The mask, when there is one.
+    /// Returns the mask, when there is one.
     pub fn mask(&self) -> Option<&[u8]> {
         self.masked.then_some(self.mask.as_slice())
     }
 
-    /// The vector of values, emptied, without a mask: ready to be filled with as many rows as the run has.
+    /// Returns the emptied vector of values, without a mask: to be filled with as many rows as the run has.
     ///
     /// # Panics
-    /// When the column is stored otherwise.
+    /// When the column has another storage.
     pub fn refill<T: Native>(&mut self) -> &mut Vec<T> {
         self.masked = false;
         let values =
@@ -308,24 +308,24 @@ impl ColumnBuf {
         (views, payloads)
     }
 
-    /// The mask, emptied and in force: to be filled with one byte per row.
+    /// Returns the emptied mask and enables it: to be filled with one byte per row.
     pub fn refill_mask(&mut self) -> &mut Vec<u8> {
         self.masked = true;
         self.mask.clear();
         &mut self.mask
     }
 
-    /// Takes the mask out of force.
+    /// Disables the mask.
     pub fn clear_mask(&mut self) {
         self.masked = false;
     }
 
-    /// Takes the mask out of force when no row is null.
+    /// Disables the mask when no row is null.
     pub fn clear_mask_if_full(&mut self) {
         self.masked &= self.mask.contains(&0);
     }
 
-    /// Makes the rows null for which `is_null` holds; the others stay as they are.
+    /// Makes the rows null for which `is_null` holds; the others keep their values.
     pub fn mask_out(&mut self, is_null: impl Fn(usize) -> bool) {
         if !self.masked {
             self.mask.clear();
@@ -337,14 +337,14 @@ impl ColumnBuf {
         }
     }
 
-    /// Makes every one of `rows` rows null.
+    /// Makes all of `rows` rows null.
     pub fn fill_null(&mut self, rows: usize) {
         for_each_kind!(ValuesBuf, &mut self.values, vec => { vec.clear(); vec.resize(rows, Default::default()) },
             (views, payloads) => { views.clear(); views.resize(rows, 0); payloads.clear() });
         self.refill_mask().resize(rows, 0);
     }
 
-    /// Takes the rows that `rows` names out of `column`, in that order.
+    /// Gathers the rows named by `rows` from `column`, in that order.
     pub fn gather(&mut self, column: Column<'_>, rows: &[u32]) {
         macro_rules! take {
             ($($kind:ident),*) => {
@@ -370,7 +370,7 @@ impl ColumnBuf {
         }
     }
 
-    /// Lets go of what views point into: the values are not read again before they are refilled.
+    /// Drops the payloads that the views point into: the values are not read again before they are refilled.
     pub fn forget_payloads(&mut self) {
         if let ValuesBuf::View(views, payloads) = &mut self.values {
             views.clear();
@@ -378,7 +378,7 @@ impl ColumnBuf {
         }
     }
 
-    /// The storage of the values.
+    /// Returns the storage of the values.
     pub fn physical(&self) -> Physical {
         self.values.as_values().physical()
     }

@@ -1,4 +1,4 @@
-//! What stands between two tasks: a block log, or the row queue that it is compared with.
+//! The edge between two tasks: a block log, or the row queue it is compared with.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::row_queue::{RowQueueNext, RowReader, RowRun, RowWriter};
 use crate::run::{Run, SlotId};
 use crate::signal::Signal;
 
-/// How rows go from task to task.
+/// The memory that carries rows from task to task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// In blocks of columns.
+    /// Blocks of columns.
     #[default]
     Blocks,
-    /// One by one.
+    /// A queue of single rows.
     Queue,
 }
 
@@ -37,7 +37,7 @@ pub enum EdgeWriter {
 }
 
 impl EdgeWriter {
-    /// An edge of that kind, without readers. `wake` is told when there may be room again.
+    /// Creates an edge of that kind, without readers. Calls `wake` when there may be room again.
     pub fn new(
         kind: MemoryKind,
         layout: Layout,
@@ -51,7 +51,7 @@ impl EdgeWriter {
         })
     }
 
-    /// Adds a reader. It sees what is written from now on.
+    /// Adds a reader. It sees rows written from now on.
     pub fn join(&mut self, wake: Arc<dyn Wake>) -> Result<EdgeReader, OpenError> {
         Ok(match self {
             Self::Blocks(writer) => EdgeReader::Blocks(writer.join(wake)),
@@ -59,7 +59,7 @@ impl EdgeWriter {
         })
     }
 
-    /// Rows that can be appended now. None is backpressure.
+    /// Returns the number of rows that can be appended now. Zero means backpressure.
     pub fn room(&mut self) -> usize {
         match self {
             Self::Blocks(writer) => writer.room(),
@@ -67,7 +67,7 @@ impl EdgeWriter {
         }
     }
 
-    /// Whether memory is under way, which will wake the writer.
+    /// Returns true if memory is on order, which will wake the writer.
     pub fn is_waiting_for_memory(&self) -> bool {
         match self {
             Self::Blocks(writer) => writer.is_waiting_for_memory(),
@@ -83,7 +83,7 @@ impl EdgeWriter {
         }
     }
 
-    /// Says that event time has come so far; false when that has to wait.
+    /// Advances the watermark; returns false when there is no room for it.
     pub fn watermark(&mut self, watermark: i64) -> bool {
         match self {
             Self::Blocks(writer) => {
@@ -94,7 +94,7 @@ impl EdgeWriter {
         }
     }
 
-    /// Puts a signal behind the last row; gives it back when that has to wait.
+    /// Puts a signal after the last row; returns it when there is no room.
     pub fn signal(&mut self, signal: Signal) -> Result<(), Signal> {
         match self {
             Self::Blocks(writer) => writer.signal(signal),
@@ -102,14 +102,14 @@ impl EdgeWriter {
         }
     }
 
-    /// Gives back what a burst has left behind.
+    /// Gives back memory that a burst has left unused.
     pub fn trim(&mut self) {
         if let Self::Blocks(writer) = self {
             writer.trim();
         }
     }
 
-    /// Notes time that the writer could not go on.
+    /// Adds time that the writer spent blocked.
     pub fn add_backpressure_ns(&self, ns: u64) {
         if let Self::Blocks(writer) = self {
             writer.add_backpressure_ns(ns);
@@ -125,7 +125,7 @@ pub enum EdgeReader {
     Queue(RowReader),
 }
 
-/// Rows that a reader found.
+/// Rows that a reader finds.
 pub enum EdgeRows<'a> {
     /// Of one block.
     Lease(Lease),
@@ -134,7 +134,7 @@ pub enum EdgeRows<'a> {
 }
 
 impl EdgeRows<'_> {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::Lease(lease) => lease.rows(),
@@ -142,12 +142,12 @@ impl EdgeRows<'_> {
         }
     }
 
-    /// Whether there is none: never.
+    /// Always returns false: there is at least one row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Leaves only the first `rows` rows, for now; at least one.
+    /// Keeps only the first `rows` rows, for now; at least one.
     pub fn truncate(&mut self, rows: usize) {
         match self {
             Self::Lease(lease) => lease.truncate(rows),
@@ -155,7 +155,7 @@ impl EdgeRows<'_> {
         }
     }
 
-    /// Begins a run over them, whose columns fill these slots in the order of the layout.
+    /// Begins a run over the rows; its columns fill these slots in the order of the layout.
     pub fn begin(self, run: &mut Run, slots: &[SlotId]) {
         match self {
             Self::Lease(lease) => run.begin_leased(lease, slots),
@@ -175,7 +175,7 @@ impl EdgeRows<'_> {
 pub enum EdgeNext<'a> {
     /// Rows.
     Rows(EdgeRows<'a>),
-    /// Event time has come so far.
+    /// The watermark has advanced to this value.
     Watermark(i64),
     /// Another signal.
     Signal(Signal),
@@ -186,7 +186,7 @@ pub enum EdgeNext<'a> {
 }
 
 impl EdgeReader {
-    /// What comes next, rows in a run of at most `limit`. The same again until it is consumed.
+    /// Returns what comes next, rows in a run of at most `limit`. The result stays the same until it is consumed.
     pub fn peek(&mut self, limit: usize) -> EdgeNext<'_> {
         match self {
             Self::Blocks(reader) => match reader.peek(limit) {
@@ -206,7 +206,7 @@ impl EdgeReader {
         }
     }
 
-    /// Consumes rows that `peek` showed, whether a run over them was begun or not.
+    /// Consumes rows that `peek` has returned, whether a run over them was begun or not.
     pub fn advance(&mut self, rows: usize) {
         match self {
             Self::Blocks(reader) => reader.advance(rows),
@@ -214,7 +214,7 @@ impl EdgeReader {
         }
     }
 
-    /// Consumes the watermark or signal that `peek` showed.
+    /// Consumes the watermark or signal that `peek` has returned.
     pub fn pass(&mut self) {
         match self {
             Self::Blocks(reader) => reader.pass(),
@@ -222,7 +222,7 @@ impl EdgeReader {
         }
     }
 
-    /// The last watermark that was passed.
+    /// Returns the last watermark that was passed.
     pub fn watermark(&self) -> i64 {
         match self {
             Self::Blocks(reader) => reader.watermark(),
@@ -230,14 +230,14 @@ impl EdgeReader {
         }
     }
 
-    /// Rows that wait.
+    /// Returns the number of waiting rows.
     pub fn pending(&self) -> u64 {
         match self {
             Self::Blocks(reader) => reader.pending(),
             Self::Queue(reader) => reader.pending(),
         }
     }
-    /// Tells from any thread how much work waits for this reader.
+    /// Returns a gauge that reports to any thread how much work waits for this reader.
     pub fn gauge(&self) -> EdgeGauge {
         match self {
             Self::Blocks(reader) => EdgeGauge::Blocks(reader.gauge()),
@@ -246,7 +246,7 @@ impl EdgeReader {
     }
 }
 
-/// Tells how much work waits for one reader. It keeps no memory of the edge alive.
+/// Reports how much work waits for one reader. It keeps no memory of the edge alive.
 #[derive(Clone)]
 pub enum EdgeGauge {
     /// Of a block log.
@@ -256,7 +256,7 @@ pub enum EdgeGauge {
 }
 
 impl EdgeGauge {
-    /// What waits now. While others work it may read high for an instant, never low.
+    /// Returns what waits now. While both sides work it may read high for an instant, never low.
     #[inline]
     pub fn work(&self) -> Work {
         match self {

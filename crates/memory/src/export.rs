@@ -1,9 +1,9 @@
-//! Columns and blocks back into Arrow batches.
+//! Exports columns and blocks as Arrow batches.
 //!
-//! Rows are appended, with a copy, until a batch is full. A long range of a block is handed out as it stands: its
-//! fixed-width columns become Arrow buffers without a copy, of exactly those rows. Either way a user who keeps every
-//! result holds nothing that the engine waits for: the memory of such a block leaves the account of its log when it is
-//! handed out, and until then whoever waits to be read counts (see [`Parcel`]).
+//! Rows are appended, with a copy, until a batch is full. A long range of a block is exported in place: its
+//! fixed-width columns become Arrow buffers of exactly those rows, without a copy. Either way a user who keeps every
+//! result holds nothing that the engine waits for: the memory of such a block leaves the account of its log when the
+//! batch is handed out, and is charged until then (see [`Parcel`]).
 
 use std::panic::RefUnwindSafe;
 use std::ptr::NonNull;
@@ -25,13 +25,13 @@ use crate::view::{view_len, with_bytes};
 
 /// Rows of an exported batch.
 const BATCH_ROWS: usize = 64 * 1024;
-/// Payload of one string or binary column of an exported batch, unless one value alone is longer. Far below what 32-bit
+/// Payload of one string or binary column of an exported batch, unless a single value is longer. Far below what 32-bit
 /// offsets hold, and less in a small budget.
 const BATCH_PAYLOAD_BYTES: usize = 8 << 20;
-/// Rows from which on they are handed out as they stand; a batch of fewer costs its reader more than the copy.
+/// Fewest rows that are exported in place; a smaller batch costs its reader more than the copy.
 const SHARED_ROWS: usize = 4096;
 
-/// The rows of a batch in memory of their own, and no more of it than they need.
+/// Copies a batch into memory of its own, and no more of it than its rows need.
 ///
 /// # Errors
 /// Arrow refuses the copy.
@@ -58,7 +58,7 @@ struct Growing {
     values: ValuesBuf,
     valid: Vec<bool>,
     nulls: usize,
-    /// Strings and binary: the bytes and where each value ends.
+    /// Strings and binary: the bytes, and the end of each value.
     payload: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -105,7 +105,7 @@ impl Growing {
         }
     }
 
-    /// Bytes that it takes.
+    /// Returns the bytes in use.
     fn bytes(&self) -> usize {
         let rows = self.valid.len();
         let values = if self.ends.is_empty() { rows * self.width } else { rows * size_of::<usize>() };
@@ -153,7 +153,7 @@ fn finish_bytes(
         DataType::LargeUtf8 | DataType::LargeBinary => {
             (data_type.clone(), Buffer::from_iter(starts.map(|&end| end as i64)))
         }
-        // Batches stay below 2 GiB of payload, see BATCH_PAYLOAD_BYTES; a longer value is refused by `build`.
+        // Batches stay below 2 GiB of payload, see BATCH_PAYLOAD_BYTES; `build` refuses a longer value.
         DataType::Utf8 | DataType::Utf8View => {
             (DataType::Utf8, Buffer::from_iter(starts.map(|&end| end as i32)))
         }
@@ -172,29 +172,29 @@ fn finish_bytes(
     }
 }
 
-/// A hold on the memory that an Arrow buffer shows.
+/// Owns the memory that an Arrow buffer shows.
 struct MemoryOwner {
     _memory: Arc<Memory>,
 }
 
-// What it holds is never looked at again, only dropped.
+// The memory is never looked at again, only dropped.
 impl RefUnwindSafe for MemoryOwner {}
 
 fn shared_buffer<T>(values: &[T], memory: &Arc<Memory>) -> Buffer {
     let kept = Arc::new(MemoryOwner { _memory: Arc::clone(memory) });
     let start = NonNull::from(values).cast::<u8>();
-    // SAFETY: the values are published rows in this memory, initialised, and by CHUNK-3 never written again now that it is
-    // exported; `kept` owns it until the last copy of the buffer is dropped.
+    // SAFETY: the values are published rows in this memory, initialised, and by CHUNK-3 never written again now that
+    // it is exported; `kept` owns it until the last copy of the buffer is dropped.
     unsafe { Buffer::from_custom_allocation(start, size_of_val(values), kept) }
 }
 
-/// Whether Arrow stores such values as a block does.
+/// Returns true if Arrow stores such values as a block does.
 fn is_shared(data_type: &DataType) -> bool {
     *data_type != DataType::Boolean
         && Physical::of(data_type).is_some_and(|physical| physical != Physical::View)
 }
 
-/// A column of published rows as an Arrow array; without a copy where Arrow stores it the same way.
+/// Exports a column of published rows as an Arrow array; without a copy where Arrow stores it the same way.
 fn export_column(
     data_type: &DataType,
     column: Column<'_>,
@@ -216,7 +216,8 @@ fn export_column(
     Ok(make_array(data))
 }
 
-/// Bytes of the strings among the rows `from..to`, as far as they fit `room`: the first row that does not, or `to`.
+/// Adds up the bytes of the strings among the rows `from..to` while they fit `room`; returns the first row that does
+/// not fit, or `to`.
 fn fitting(column: Column<'_>, from: usize, to: usize, room: usize) -> usize {
     let Values::View(views, _) = column.values else { return to };
     let mut bytes = 0;
@@ -235,17 +236,17 @@ pub struct Exporter {
     columns: Vec<Growing>,
     rows: usize,
     batch_rows: usize,
-    /// Payload of one column of a batch, and bytes of all columns.
+    /// Payload limit of one column of a batch, and byte limit of all columns.
     payload_bytes: usize,
     batch_bytes: usize,
-    /// Who is charged for what waits, if anybody, and for what is not finished yet.
+    /// The account that is charged for waiting batches, if any, and its charge for the unfinished one.
     account: Option<ResultAccount>,
     growing: Option<Hold>,
     finished: Vec<Parcel>,
 }
 
 impl Exporter {
-    /// An exporter of batches with that schema.
+    /// Creates an exporter of batches with that schema.
     pub fn new(schema: SchemaRef) -> Self {
         let columns = schema.fields().iter().map(|field| Growing::new(field.data_type())).collect();
         Self {
@@ -261,7 +262,7 @@ impl Exporter {
         }
     }
 
-    /// The same for batches that wait to be read, and are charged meanwhile.
+    /// Creates an exporter whose batches wait to be read, charged to `account` meanwhile.
     pub fn charged(schema: SchemaRef, account: ResultAccount) -> Self {
         let batch_bytes = account.batch_bytes();
         let payload_bytes = BATCH_PAYLOAD_BYTES.min(batch_bytes);
@@ -284,7 +285,7 @@ impl Exporter {
                 self.seal()?;
                 continue;
             }
-            // A value that is longer than a batch may be has a batch of its own.
+            // A value longer than the limit of a batch has a batch of its own.
             let to = fits.max(from + 1);
             for (growing, column) in self.columns.iter_mut().zip(columns) {
                 growing.append(*column, from, to);
@@ -299,7 +300,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Charges what was appended to no batch yet. How much that is.
+    /// Charges the rows that are in no batch yet; returns their bytes.
     fn charge_growing(&mut self) -> usize {
         let Some(account) = &self.account else { return 0 };
         let bytes = self.columns.iter().map(Growing::bytes).sum();
@@ -307,10 +308,10 @@ impl Exporter {
         bytes
     }
 
-    /// Takes the rows of a lease; `columns` says which column of the lease each one of the schema is.
+    /// Takes the rows of a lease; `columns` maps each column of the schema to one of the lease.
     ///
-    /// Many rows become a batch of their own, without a copy; few are appended, and so are those of which nothing could
-    /// be shared.
+    /// Many rows become a batch of their own, without a copy; few are appended, and so are rows without a column that
+    /// could be shared.
     pub fn take(&mut self, lease: &Lease, columns: &[usize]) -> Result<(), ArrowError> {
         let rows = lease.rows();
         let shares = self.schema.fields().iter().any(|field| is_shared(field.data_type()));
@@ -345,7 +346,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Makes a batch of the rows that were appended, as few as they are.
+    /// Makes a batch of the appended rows, however few.
     pub fn seal(&mut self) -> Result<(), ArrowError> {
         if self.rows > 0 {
             let columns = self.columns.iter_mut().map(Growing::finish).collect::<Result<_, _>>()?;
@@ -365,22 +366,22 @@ impl Exporter {
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
     }
 
-    /// Whether rows were taken that no batch has been made of yet.
+    /// Returns true if rows were taken that are in no batch yet.
     pub fn holds_rows(&self) -> bool {
         self.rows > 0
     }
 
-    /// The batches that are full, to wait until they are read.
+    /// Takes the finished batches, as parcels that wait to be read.
     pub fn take_parcels(&mut self) -> Vec<Parcel> {
         std::mem::take(&mut self.finished)
     }
 
-    /// The batches that are full.
+    /// Takes the finished batches.
     pub fn take_finished(&mut self) -> Vec<RecordBatch> {
         self.finished.drain(..).map(Parcel::hand_out).collect()
     }
 
-    /// All batches, the last one as full as it is.
+    /// Returns all batches, the last one as full as it is.
     pub fn finish(mut self) -> Result<Vec<RecordBatch>, ArrowError> {
         self.seal()?;
         Ok(self.take_finished())

@@ -1,10 +1,10 @@
-//! Where the columns of a block stand.
+//! The layout of columns in a block.
 //!
 //! A block holds columns only, one after the other: the values of each, then its mask if it may hold nulls.
 //!
-//! LAYOUT-1. Every column starts at a multiple of a cache line and takes an odd number of them. So the same row of two
-//!     columns of one width never has the same offset within a 4 KiB page (for up to 64 columns), which
-//!     power-of-two strides would give it; caches keep such addresses in the same few places.
+//! LAYOUT-1. Every column starts at a multiple of a cache line and takes an odd number of lines. So the same row of
+//!     two columns of one width never has the same offset within a 4 KiB page (for up to 64 columns), which
+//!     power-of-two strides would give it; caches map such addresses to the same few sets.
 
 use arrow_schema::DataType;
 
@@ -12,20 +12,20 @@ use crate::column::Physical;
 
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
-/// Most rows of a block, whatever their width.
-pub const MOST_ROWS: usize = 64 * 1024;
+/// Largest number of rows of a block, whatever their width.
+pub const MAX_ROWS: usize = 64 * 1024;
 
-/// How one column of a block is stored.
+/// The storage of one column of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnKind {
     /// The storage of its values.
     pub physical: Physical,
-    /// Whether it has a mask.
+    /// True if it has a mask.
     pub nullable: bool,
 }
 
 impl ColumnKind {
-    /// How a column of that type is stored; `None` when the engine does not run such columns.
+    /// Returns the storage of a column of that type; `None` when the engine does not support such columns.
     pub fn of(data_type: &DataType, nullable: bool) -> Option<Self> {
         Physical::of(data_type).map(|physical| Self { physical, nullable })
     }
@@ -41,50 +41,50 @@ pub struct Layout {
     columns: Vec<ColumnKind>,
 }
 
-/// Bytes of `rows` values of `width`, in an odd number of cache lines (LAYOUT-1).
+/// Returns the bytes of `rows` values of `width`, in an odd number of cache lines (LAYOUT-1).
 fn region(rows: usize, width: usize) -> usize {
     ((rows * width).div_ceil(LINE) | 1) * LINE
 }
 
 impl Layout {
-    /// A stream of these columns.
+    /// Creates a layout of these columns.
     pub fn new(columns: Vec<ColumnKind>) -> Self {
         Self { columns }
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(&self) -> &[ColumnKind] {
         &self.columns
     }
 
-    /// Bytes of one row, masks included.
+    /// Returns the bytes of one row, masks included.
     pub fn row_bytes(&self) -> usize {
         self.columns.iter().map(|column| column.row_bytes()).sum()
     }
 
-    /// Bytes of a block of so many rows.
+    /// Returns the bytes of a block of that many rows.
     pub fn block_bytes(&self, rows: usize) -> usize {
         let masks = self.columns.iter().filter(|column| column.nullable).count();
         self.columns.iter().map(|column| region(rows, column.physical.width())).sum::<usize>()
             + masks * region(rows, 1)
     }
 
-    /// The most rows, at least one, of a block of at most so many bytes.
+    /// Returns the largest number of rows, at least one, of a block of at most that many bytes.
     pub fn rows_within(&self, bytes: usize) -> usize {
         let fits = |rows: usize| self.block_bytes(rows) <= bytes;
-        if fits(MOST_ROWS) {
-            return MOST_ROWS;
+        if fits(MAX_ROWS) {
+            return MAX_ROWS;
         }
-        let (mut fit, mut not) = (1, MOST_ROWS);
+        let (mut fit, mut not) = (1, MAX_ROWS);
         while not - fit > 1 {
             let middle = fit.midpoint(not);
             *(if fits(middle) { &mut fit } else { &mut not }) = middle;
         }
-        // Whole vectors, where there is more than one.
+        // A multiple of 16 rows, so that vector instructions need no remainder, where more than one vector fits.
         if fit > 16 { fit / 16 * 16 } else { fit }
     }
 
-    /// A block of so many rows.
+    /// Lays out a block of that many rows.
     pub fn block(&self, rows: usize) -> BlockLayout {
         let mut next = 0;
         let mut take = |bytes: usize| {
@@ -105,18 +105,18 @@ impl Layout {
     }
 }
 
-/// Where one column of a block stands.
+/// The offsets of one column of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnPlace {
     /// The storage of its values.
     pub physical: Physical,
-    /// Where its values start.
+    /// Offset of its values.
     pub values: usize,
-    /// Where its mask starts, if it has one.
+    /// Offset of its mask, if it has one.
     pub mask: Option<usize>,
 }
 
-/// Where the columns of a block of a certain number of rows stand.
+/// The offsets of all columns in a block of a certain number of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockLayout {
     /// Rows of the block.
@@ -181,7 +181,7 @@ mod tests {
             let rows = layout.rows_within(bytes);
             prop_assert!(rows >= 1);
             prop_assert!(rows == 1 || layout.block_bytes(rows) <= bytes);
-            prop_assert!(rows == MOST_ROWS || layout.block_bytes(rows + 17) > bytes);
+            prop_assert!(rows == MAX_ROWS || layout.block_bytes(rows + 17) > bytes);
         }
     }
 }

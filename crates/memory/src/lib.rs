@@ -1,21 +1,21 @@
 //! Rows as the engine holds them: runs of columns between Arrow at the borders, blocks between tasks.
 //!
-//! A [`Run`] is a bundle of rows handled together. Its columns have one form whatever form they came in: a slice of
+//! A [`Run`] is a set of rows handled together. Its columns have one form, whatever form they arrived in: a slice of
 //! fixed-width values, an optional byte mask, and 16-byte views for strings and binary. Fixed-width Arrow values and
-//! the columns of blocks are borrowed; bitmaps, offset strings and dictionaries are turned into scratch that is used
-//! again for the next run.
+//! the columns of blocks are borrowed; bitmaps, offset strings and dictionaries are converted into scratch that the
+//! next run reuses.
 //!
 //! Rows:
 //! - [`batch`]: an Arrow batch, checked and made readable run by run
 //! - [`mod@column`]: the one form of a column; [`view`] and [`payload`]: strings and binary
-//! - [`run`]: slots, and the selections that filters leave behind
+//! - [`run`]: slots, and the selections that filters produce
 //! - [`export`]: columns and blocks back into Arrow batches
 //!
 //! Memory:
 //! - [`layout`], [`shape`], [`chunk`]: columns in blocks, blocks in chunks
-//! - [`log`]: rows from one task to others, in blocks; [`signal`]: what stands between rows
-//! - [`row_queue`]: the same, row by row: what the block log is compared with; [`edge`]: either of the two
-//! - [`coordinator`]: the byte budget, and where chunks come from; [`platform`]: the calls that ask the system
+//! - [`log`]: rows from one task to others, in blocks; [`signal`]: the signals between rows
+//! - [`row_queue`]: the same, row by row, the baseline of the block log; [`edge`]: either of the two
+//! - [`coordinator`]: the byte budget, and the supply of chunks; [`platform`]: calls to the operating system
 
 pub mod batch;
 pub mod chunk;

@@ -1,11 +1,11 @@
-//! The bytes that long strings and binary values point into.
+//! The bytes that long string and binary values point into.
 //!
-//! A [`Payload`] is one piece of memory with such bytes: a buffer of Arrow's, shared as it is, or an [`Arena`] into
-//! which a log copied values so that a few short ones do not keep a large buffer alive.
+//! A [`Payload`] is one piece of memory with such bytes: an Arrow buffer, shared in place, or an [`Arena`] into which
+//! a log has copied values so that a few short ones do not keep a large buffer alive.
 //!
-//! PAYLOAD-1. An arena is filled from front to back by one [`ArenaWriter`]. Bytes below `filled` never change again, and
-//!     nobody but that writer touches the others.
-//! PAYLOAD-2. A table only gets longer while it is shared. An entry is there before a view that names it is published.
+//! PAYLOAD-1. One [`ArenaWriter`] fills an arena from front to back. Bytes below `filled` never change again, and only
+//!     that writer touches the others.
+//! PAYLOAD-2. A table only grows while it is shared. An entry is stored before a view that names it is published.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_buffer::Buffer;
 
-/// Which memory a payload is, and which part of it: foreign buffers may begin at one place and have different lengths.
+/// Identifies the memory and the part of it that a payload is: foreign buffers may share a start and differ in length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub(crate) memory: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Identity {
 pub enum Payload {
     /// Memory of an Arrow array.
     Buffer(Buffer),
-    /// Memory of a log's own.
+    /// Memory of a log.
     Arena(Arc<Arena>),
 }
 
@@ -37,7 +37,7 @@ impl From<Buffer> for Payload {
 }
 
 impl Payload {
-    /// The bytes of one value.
+    /// Returns the bytes of one value.
     ///
     /// # Panics
     /// When they do not lie within the payload.
@@ -49,7 +49,7 @@ impl Payload {
         }
     }
 
-    /// Bytes that stay in memory for as long as this payload does.
+    /// Returns the bytes that stay in memory while this payload lives.
     pub fn held_bytes(&self) -> usize {
         match self {
             Self::Buffer(buffer) => buffer.capacity(),
@@ -57,7 +57,7 @@ impl Payload {
         }
     }
 
-    /// What tells this payload from every other that is alive.
+    /// Returns what distinguishes this payload from every other live one.
     pub(crate) fn identity(&self) -> Identity {
         match self {
             Self::Buffer(buffer) => Identity {
@@ -70,14 +70,14 @@ impl Payload {
     }
 }
 
-/// Memory that one writer fills while others read what is already there.
+/// Memory that one writer fills while others read the bytes already written.
 pub struct Arena {
     cells: Box<[UnsafeCell<u8>]>,
     filled: AtomicUsize,
 }
 
-// SAFETY: by PAYLOAD-1 bytes below `filled` are only read, the others are touched by one writer, and `filled` hands them
-// over with Release and Acquire.
+// SAFETY: by PAYLOAD-1 bytes below `filled` are only read, one writer touches the others, and `filled` hands them over
+// with Release and Acquire.
 unsafe impl Sync for Arena {}
 
 impl std::fmt::Debug for Arena {
@@ -87,14 +87,14 @@ impl std::fmt::Debug for Arena {
 }
 
 impl Arena {
-    /// Bytes that it can hold.
+    /// Returns the bytes that it can hold.
     pub fn capacity(&self) -> usize {
         self.cells.len()
     }
 
     fn bytes(&self, offset: usize, len: usize) -> &[u8] {
         let end = offset.checked_add(len).expect("a value lies within its payload");
-        // Acquire: pairs with the Release in `push`. Whoever sees the new length sees the bytes below it.
+        // Acquire: pairs with the Release in `push`. A reader that sees the new length sees the bytes below it.
         assert!(end <= self.filled.load(Ordering::Acquire), "PAYLOAD-1: the value has not been written");
         let start = self.cells[offset..].as_ptr().cast::<u8>();
         // SAFETY: offset..end lies below `filled`, within the cells, and by PAYLOAD-1 is never written again.
@@ -102,7 +102,7 @@ impl Arena {
     }
 }
 
-/// The one that fills an arena (PAYLOAD-1).
+/// The only writer of an arena (PAYLOAD-1).
 #[derive(Debug)]
 pub struct ArenaWriter {
     arena: Arc<Arena>,
@@ -110,38 +110,38 @@ pub struct ArenaWriter {
 }
 
 impl ArenaWriter {
-    /// An arena of `capacity` bytes, all of which can be named by 32-bit offsets.
+    /// Creates an arena of `capacity` bytes, all of which 32-bit offsets can name.
     pub fn new(capacity: usize) -> Self {
         let capacity = capacity.min(u32::MAX as usize);
         let cells = std::iter::repeat_with(|| UnsafeCell::new(0)).take(capacity).collect();
         Self { arena: Arc::new(Arena { cells, filled: AtomicUsize::new(0) }), filled: 0 }
     }
 
-    /// An arena that nobody reads any more, to be filled again; `None` while somebody does.
+    /// Reuses an arena without readers; returns `None` while it has any.
     pub fn again(mut arena: Arc<Arena>) -> Option<Self> {
         *Arc::get_mut(&mut arena)?.filled.get_mut() = 0;
         Some(Self { arena, filled: 0 })
     }
 
-    /// The arena, for those who read it.
+    /// Returns the arena, for its readers.
     pub fn arena(&self) -> &Arc<Arena> {
         &self.arena
     }
 
-    /// Bytes that are still free.
+    /// Returns the free bytes.
     pub fn room(&self) -> usize {
         self.arena.capacity() - self.filled
     }
 
-    /// Copies a value in; where it stands. `None` when it does not fit.
+    /// Copies a value in and returns its offset; `None` when it does not fit.
     pub fn push(&mut self, bytes: &[u8]) -> Option<u32> {
         if bytes.len() > self.room() {
             return None;
         }
         let offset = self.filled;
         let free = UnsafeCell::raw_get(self.arena.cells[offset..].as_ptr());
-        // SAFETY: the cells at and above `filled` are free for as many bytes, as was checked, and by PAYLOAD-1 only this
-        // writer touches them.
+        // SAFETY: the check above left room for these bytes in the cells at and above `filled`, and by PAYLOAD-1 only
+        // this writer touches them.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), free, bytes.len()) };
         self.filled += bytes.len();
         // Release: pairs with the Acquire in `Arena::bytes`.
@@ -169,29 +169,29 @@ fn locate(index: usize) -> (usize, usize) {
 }
 
 impl PayloadTable {
-    /// Adds a payload; its number. Called by one thread at a time.
+    /// Adds a payload and returns its number. One thread calls this at a time.
     pub fn push(&self, payload: Payload) -> u32 {
         let index = self.len.load(Ordering::Relaxed);
         let (segment, place) = locate(index);
         let entries = self.segments[segment]
             .get_or_init(|| std::iter::repeat_with(OnceLock::new).take(FIRST_SEGMENT << segment).collect());
-        entries[place].set(payload).expect("PAYLOAD-2: a number is given once");
-        // Release: pairs with the Acquire in `len`. Whoever sees the new length finds the entry.
+        entries[place].set(payload).expect("PAYLOAD-2: a number is assigned once");
+        // Release: pairs with the Acquire in `len`. A reader that sees the new length finds the entry.
         self.len.store(index + 1, Ordering::Release);
         index as u32
     }
 
-    /// Number of payloads.
+    /// Returns the number of payloads.
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The payload of that number.
+    /// Returns the payload of that number.
     ///
     /// # Panics
     /// When there is none.
@@ -231,10 +231,10 @@ impl std::fmt::Debug for Payloads<'_> {
 }
 
 impl<'a> Payloads<'a> {
-    /// No payload: for values that all stand in their views.
+    /// No payload: for values that all fit in their views.
     pub const NONE: Self = Self::List(&[]);
 
-    /// Number of payloads.
+    /// Returns the number of payloads.
     pub fn len(self) -> usize {
         match self {
             Self::List(list) => list.len(),
@@ -242,12 +242,12 @@ impl<'a> Payloads<'a> {
         }
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The payload of that number.
+    /// Returns the payload of that number.
     ///
     /// # Panics
     /// When there is none.
@@ -259,7 +259,7 @@ impl<'a> Payloads<'a> {
         }
     }
 
-    /// All of them, in order.
+    /// Returns all payloads, in order.
     pub fn iter(self) -> impl Iterator<Item = &'a Payload> {
         (0..self.len()).map(move |index| self.get(index))
     }
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(writer.room(), 3);
         let arena = Arc::clone(writer.arena());
         drop(writer);
-        assert!(ArenaWriter::again(Arc::clone(&arena)).is_none(), "somebody reads it");
+        assert!(ArenaWriter::again(Arc::clone(&arena)).is_none(), "the arena has a reader");
         drop(payload);
         assert_eq!(ArenaWriter::again(arena).map(|writer| writer.room()), Some(10));
     }

@@ -1,11 +1,11 @@
 //! A run: rows that pass an operator chain together.
 //!
-//! Columns live in *slots*, numbered when the plan is compiled. A filter does not move rows. It
-//! leaves a selection, and a column is gathered only when somebody reads it afterwards:
+//! Columns live in *slots*, numbered when the plan is compiled. A filter does not move rows. It produces a selection,
+//! and a column is gathered only when an operator reads it afterwards:
 //!
-//! RUN-1. A slot stands at a *level*: the number of selections that were in force when it was filled.
-//! RUN-2. `selections[level]` takes a column of that level to the rows of the present; the present
-//!     level is `selections.len()`, whose columns are read as they are.
+//! RUN-1. A slot has a *level*: the number of selections in force when it was filled.
+//! RUN-2. `selections[level]` maps a column of that level to the rows still present; the present level is
+//!     `selections.len()`, whose columns are read directly.
 //! RUN-3. `ready` brings a slot to the present level; `column` may be called for such slots only.
 
 use arrow_array::RecordBatch;
@@ -22,9 +22,9 @@ enum SlotContent {
     Nothing,
     /// Column of the batch: values borrowed from it, mask (if any) in `buf`.
     Borrowed(usize),
-    /// Column of the batch that nobody has read yet in this run.
+    /// Column of the batch that was not read yet in this run.
     Unread(usize),
-    /// Column of the lease that nobody has read yet in this run.
+    /// Column of the lease that was not read yet in this run.
     Offered(usize),
     /// Column of the lease, and whether any of its rows is null.
     Leased(usize, bool),
@@ -54,7 +54,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run without slots.
+    /// Creates a run without slots.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,13 +65,13 @@ impl Run {
         self.slots.len() - 1
     }
 
-    /// Takes a batch in. Its columns fill the first slots, in the order of the schema, when runs begin.
+    /// Takes a batch. Its columns fill the first slots, in the order of the schema, when runs begin.
     pub fn open(&mut self, columns: &SourceColumns, batch: &RecordBatch) -> Result<(), BatchError> {
         self.batch = Some(columns.open(batch)?);
         Ok(())
     }
 
-    /// The batch that runs are cut from.
+    /// Returns the batch that runs are cut from.
     ///
     /// # Panics
     /// Before the first `open`.
@@ -79,7 +79,7 @@ impl Run {
         self.batch.as_ref().expect("runs are cut from a batch that was opened")
     }
 
-    /// Lets go of the batch and of the lease, and with them of the memory they borrowed.
+    /// Drops the batch and the lease, and with them the memory they borrowed.
     pub fn close(&mut self) {
         self.clear(0);
         self.batch = None;
@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    /// Begins a run over the rows of a lease, whose columns fill these slots, in the order of the log's layout.
+    /// Begins a run over the rows of a lease; its columns fill these slots, in the order of the log's layout.
     pub fn begin_leased(&mut self, lease: Lease, slots: &[SlotId]) {
         self.clear(lease.rows());
         self.lease = Some(lease);
@@ -116,7 +116,7 @@ impl Run {
             slot.level = 0;
             slot.buf.forget_payloads();
         }
-        // What was gathered from is scratch by now, and must keep nobody's memory alive either.
+        // Columns that were gathered from are scratch by now, and must keep no payload alive either.
         self.spare.iter_mut().for_each(ColumnBuf::forget_payloads);
         self.lease = None;
         self.base_len = len;
@@ -125,50 +125,50 @@ impl Run {
         self.watermark = None;
     }
 
-    /// Notes the watermark just before every row of this run, where some may lie below it.
+    /// Stores the watermark just before every row of this run; set where some rows may lie below it.
     pub fn note_watermark(&mut self, watermark: i64) {
         self.watermark = Some(watermark);
     }
 
-    /// The watermark just before every row, when one was noted.
+    /// Returns the watermark just before every row, when one was set.
     pub fn watermark(&self) -> Option<i64> {
         self.watermark
     }
 
-    /// Notes that every value in the slot lies within `range`, both ends included, in this run.
+    /// Stores a range, both ends included, that holds every value of the slot in this run.
     pub fn note_range(&mut self, slot: SlotId, range: (i64, i64)) {
         self.range = Some((slot, range));
     }
 
-    /// A range that every value in the slot lies within, when one was noted. Filters do not widen it.
+    /// Returns a range that holds every value of the slot, when one was set. Filters do not widen it.
     pub fn range_of(&self, slot: SlotId) -> Option<(i64, i64)> {
         self.range.filter(|(noted, _)| *noted == slot).map(|(_, range)| range)
     }
 
-    /// Rows that are left.
+    /// Returns the number of rows still present.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no row is left.
+    /// Returns true if no row is present.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether the slot holds a column in this run.
+    /// Returns true if the slot holds a column in this run.
     pub fn holds(&self, slot: SlotId) -> bool {
         self.slots[slot].held != SlotContent::Nothing
     }
 
-    /// Makes the columns readable: converted where the batch has another form, gathered where
-    /// filters have passed since.
+    /// Makes the columns readable: converts them where the batch has another form, and gathers them where filters have
+    /// passed since.
     pub fn ready(&mut self, slots: &[SlotId]) {
         for &slot in slots {
             self.ready_one(slot);
         }
     }
 
-    /// Converts a column that is not readable as it stands; leaves the others where they are.
+    /// Converts a column that cannot be read directly; leaves the others.
     fn settle_one(&mut self, slot: SlotId) {
         let present = self.selections.len();
         let slot = &mut self.slots[slot];
@@ -201,7 +201,7 @@ impl Run {
         if let SlotContent::Unread(column) = self.slots[slot].held
             && present > 0
         {
-            // Straight to the rows that are left, without the mask of the others.
+            // Loads only the present rows, without the mask of the others.
             let batch = self.batch.as_ref().expect("an unread column belongs to an open batch");
             let slot = &mut self.slots[slot];
             let rows = LoadRows::Selected(&self.selections[0]);
@@ -220,7 +220,7 @@ impl Run {
         }
     }
 
-    /// The column in a slot, at the slot's own level.
+    /// Returns the column in a slot, at the slot's own level.
     fn held(&self, slot: SlotId) -> Column<'_> {
         let slot = &self.slots[slot];
         match slot.held {
@@ -238,32 +238,35 @@ impl Run {
             }
             SlotContent::Owned => slot.buf.as_column(),
             SlotContent::Nothing | SlotContent::Unread(_) | SlotContent::Offered(_) => {
-                panic!("RUN-3: the slot was not made ready")
+                panic!("RUN-3: a slot is made ready before it is read")
             }
         }
     }
 
-    /// The column in a slot that was made ready (RUN-3).
+    /// Returns the column in a slot that was made ready (RUN-3).
     pub fn column(&self, slot: SlotId) -> Column<'_> {
-        debug_assert!(self.slots[slot].level == self.selections.len(), "RUN-3: the slot was not made ready");
+        debug_assert!(
+            self.slots[slot].level == self.selections.len(),
+            "RUN-3: a slot is made ready before it is read"
+        );
         self.held(slot)
     }
 
-    /// Makes the columns readable through [`Run::piece`]: converted where the batch has another form, but gathered by
-    /// whoever copies them.
+    /// Makes the columns readable through [`Run::piece`]: converts them where the batch has another form, but leaves
+    /// the gathering to the caller that copies them.
     pub fn settle(&mut self, slots: &[SlotId]) {
         for &slot in slots {
             self.settle_one(slot);
         }
     }
 
-    /// The column in a slot that was settled, and which of its rows are left.
+    /// Returns the column in a settled slot, and which of its rows are present.
     pub fn piece(&self, slot: SlotId) -> SelectedColumn<'_> {
         let rows = self.selections.get(self.slots[slot].level).map(Vec::as_slice);
         SelectedColumn { column: self.held(slot), rows }
     }
 
-    /// Puts a column of as many rows as are left into a slot, and gets the old scratch back to fill.
+    /// Puts a column of as many rows as are present into a slot; keeps the old buffer as scratch.
     pub fn put(&mut self, slot: SlotId, column: ColumnBuf) {
         let slot = &mut self.slots[slot];
         debug_assert_eq!(slot.buf.physical(), column.physical());
@@ -273,7 +276,7 @@ impl Run {
         slot.level = self.selections.len();
     }
 
-    /// Scratch of that storage, to be filled and handed to [`Run::put`] or [`Run::give_back`].
+    /// Returns scratch of that storage, to be filled and passed to [`Run::put`] or [`Run::give_back`].
     pub fn scratch(&mut self, physical: Physical) -> ColumnBuf {
         take_spare(&mut self.spare, physical)
     }
@@ -288,20 +291,20 @@ impl Run {
         std::mem::take(&mut self.spare)
     }
 
-    /// Puts back what [`Run::take_scratch`] took.
+    /// Puts back the scratch that [`Run::take_scratch`] took.
     pub fn return_scratch(&mut self, scratch: Vec<ColumnBuf>) {
         let lately = std::mem::replace(&mut self.spare, scratch);
         self.spare.extend(lately);
     }
 
-    /// An empty selection to be filled with ascending row numbers for [`Run::select`].
+    /// Returns an empty selection to be filled with ascending row numbers for [`Run::select`].
     pub fn selection(&mut self) -> Vec<u32> {
         let mut rows = self.spare_selections.pop().unwrap_or_default();
         rows.clear();
         rows
     }
 
-    /// Keeps only the rows that `rows` names, ascending.
+    /// Keeps only the rows that `rows` names, in ascending order.
     pub fn select(&mut self, rows: Vec<u32>) {
         debug_assert!(rows.is_sorted() && rows.last().is_none_or(|&last| (last as usize) < self.len));
         if rows.len() == self.len {
@@ -309,7 +312,7 @@ impl Run {
             return;
         }
         for earlier in &mut self.selections {
-            // Ascending rows: each is read before its place is written.
+            // Ascending rows: each is read before its destination is written.
             for (to, &from) in rows.iter().enumerate() {
                 earlier[to] = earlier[from as usize];
             }
@@ -320,7 +323,7 @@ impl Run {
     }
 }
 
-/// Scratch of that storage from `spare`, or new.
+/// Takes scratch of that storage from `spare`, or makes it.
 pub fn take_spare(spare: &mut Vec<ColumnBuf>, physical: Physical) -> ColumnBuf {
     match spare.iter().position(|column| column.physical() == physical) {
         Some(found) => spare.swap_remove(found),

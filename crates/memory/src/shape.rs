@@ -1,37 +1,37 @@
-//! How large the blocks and chunks of a log are.
+//! The sizes of blocks and chunks of a log.
 //!
-//! A log starts with small chunks and goes to larger ones as it is used, so that a thousand idle logs take little
+//! A log starts with small chunks and moves to larger ones as it is used, so that a thousand idle logs take little
 //! and a busy one runs through whole blocks. Sizes are *classes*: each doubles the bytes of the one before, up to
 //! the full chunk. A small chunk may hold shorter blocks than a large one.
 
-use crate::layout::{BlockLayout, Layout, MOST_ROWS};
+use crate::layout::{BlockLayout, Layout, MAX_ROWS};
 use crate::platform::HUGE_PAGE_BYTES;
 
 /// Bytes of the smallest chunk.
 pub const START_CHUNK_BYTES: usize = 16 * 1024;
-/// Most blocks of a chunk, whatever is asked for.
-const MOST_BLOCKS: usize = 1024;
-/// Smallest piece of memory that is given out.
+/// Largest number of blocks of a chunk, whatever the options ask for.
+const MAX_BLOCKS: usize = 1024;
+/// Smallest piece of memory that is allocated.
 const PAGE: usize = 4096;
 
-/// What the user may choose.
+/// The user's choices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShapeOptions {
-    /// Rows of a full block; by default what fits an eighth of the second-level cache. By the same sweep the speed is
-    /// flat around that, 512 to 2,048 rows of 64 bytes, and falls off below 256 and above 4,096.
+    /// Rows of a full block; by default as many as fit an eighth of the second-level cache. By the same sweep the
+    /// speed is flat around that, from 512 to 2,048 rows of 64 bytes, and falls off below 256 and above 4,096.
     pub block_rows: Option<usize>,
     /// Blocks of a full chunk.
     pub chunk_blocks: Option<usize>,
-    /// Whether a busy log goes on to full chunks, not only to full blocks, also when its readers keep up.
+    /// True if a busy log moves on to full chunks, not only to full blocks, even when its readers keep up.
     pub full_chunks: bool,
 }
 
 impl ShapeOptions {
-    /// Sizes for rows that leave the engine: a chunk is one huge page, filled with as few and as long blocks as there
-    /// can be, since a block becomes a batch and takes its whole chunk along.
+    /// Returns sizes for rows that leave the engine: a chunk is one huge page, with the fewest and longest blocks
+    /// possible, since a block becomes a batch and takes its whole chunk along.
     pub fn for_export(layout: &Layout) -> Self {
-        let longest = layout.block_bytes(MOST_ROWS).max(1);
-        let blocks = HUGE_PAGE_BYTES.div_ceil(longest).clamp(1, MOST_BLOCKS);
+        let longest = layout.block_bytes(MAX_ROWS).max(1);
+        let blocks = HUGE_PAGE_BYTES.div_ceil(longest).clamp(1, MAX_BLOCKS);
         Self {
             block_rows: Some(layout.rows_within(HUGE_PAGE_BYTES / blocks)),
             chunk_blocks: Some(blocks),
@@ -40,15 +40,16 @@ impl ShapeOptions {
     }
 }
 
-/// Blocks of a full chunk when nothing else is asked for.
-/// From `cargo bench -p penstock-benches --bench memory -- sweep`, blocks of the default size: on one thread it does not
-/// matter; from thread to thread 2 blocks reach half the speed of 8 to 32, and beyond that chunks outgrow the caches.
+/// Default number of blocks of a full chunk.
+/// From `cargo bench -p penstock-benches --bench memory -- sweep`, blocks of the default size: on one thread it does
+/// not matter; from thread to thread 2 blocks reach half the speed of 8 to 32, and beyond that chunks outgrow the
+/// caches.
 pub const DEFAULT_CHUNK_BLOCKS: usize = 8;
 
 /// A chunk of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkShape {
-    /// Which class it is of.
+    /// The class of this size.
     pub class: usize,
     /// Bytes of its memory.
     pub bytes: usize,
@@ -59,7 +60,7 @@ pub struct ChunkShape {
 }
 
 impl ChunkShape {
-    /// Rows of all blocks.
+    /// Returns the rows of all blocks.
     pub fn rows(&self) -> usize {
         self.blocks * self.block.rows
     }
@@ -77,43 +78,43 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// The classes of a log with that layout, on a machine with so much second-level cache per core.
+    /// Computes the classes of a log with that layout, on a machine with that much second-level cache per core.
     pub fn new(layout: Layout, options: ShapeOptions, l2_cache_bytes: usize) -> Self {
         let block_rows =
-            options.block_rows.unwrap_or_else(|| layout.rows_within(l2_cache_bytes / 8)).clamp(1, MOST_ROWS);
-        let chunk_blocks = options.chunk_blocks.unwrap_or(DEFAULT_CHUNK_BLOCKS).clamp(1, MOST_BLOCKS);
+            options.block_rows.unwrap_or_else(|| layout.rows_within(l2_cache_bytes / 8)).clamp(1, MAX_ROWS);
+        let chunk_blocks = options.chunk_blocks.unwrap_or(DEFAULT_CHUNK_BLOCKS).clamp(1, MAX_BLOCKS);
         let full_bytes = (layout.block_bytes(block_rows) * chunk_blocks).next_power_of_two().max(PAGE);
         let start_bytes = START_CHUNK_BYTES.max(layout.block_bytes(1).next_power_of_two()).min(full_bytes);
         let full_chunks = options.full_chunks;
         Self { layout, block_rows, chunk_blocks, full_chunks, start_bytes, full_bytes }
     }
 
-    /// The layout of rows.
+    /// Returns the layout of rows.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Rows of a full block.
+    /// Returns the rows of a full block.
     pub fn block_rows(&self) -> usize {
         self.block_rows
     }
 
-    /// Bytes of a chunk of the first class.
+    /// Returns the bytes of a chunk of the first class.
     pub fn start_bytes(&self) -> usize {
         self.start_bytes
     }
 
-    /// The largest class.
+    /// Returns the largest class.
     pub fn last(&self) -> usize {
         (self.full_bytes / self.start_bytes).ilog2() as usize
     }
 
-    /// Bytes of a chunk of that class.
+    /// Returns the bytes of a chunk of that class.
     pub fn bytes(&self, class: usize) -> usize {
         self.start_bytes << class.min(self.last())
     }
 
-    /// The class that a busy log goes to: the smallest whose blocks are full, unless all of the chunk is to be.
+    /// Returns the class that a busy log moves to: the smallest with full blocks, unless full chunks are asked for.
     pub fn working(&self) -> usize {
         if self.full_chunks {
             return self.last();
@@ -123,7 +124,7 @@ impl Shapes {
             .unwrap_or(self.last())
     }
 
-    /// A chunk of that class.
+    /// Returns the shape of a chunk of that class.
     pub fn shape(&self, class: usize) -> ChunkShape {
         let class = class.min(self.last());
         let bytes = self.bytes(class);

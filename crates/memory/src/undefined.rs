@@ -1,6 +1,6 @@
-//! What stands under a null. Arrow leaves it undefined: bytes that are no text, and views that point anywhere.
+//! Values under a null. Arrow leaves them undefined: bytes that are no text, and views that point anywhere.
 //!
-//! The engine reads columns without looking at their nulls first, so nothing undefined gets past [`defined`].
+//! The engine reads columns without looking at their nulls first, so no undefined value gets past [`defined`].
 
 use arrow_array::builder::GenericStringBuilder;
 use arrow_array::cast::AsArray;
@@ -9,7 +9,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType};
 use std::sync::Arc;
 
-/// The column with empty values under its nulls, as a copy. Fails if it is not valid even so.
+/// Copies the column with empty values under its nulls. Fails if it is not valid even then.
 pub(crate) fn defined(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(match array.data_type() {
         DataType::Utf8 => texts::<i32>(array)?,
@@ -32,7 +32,7 @@ pub(crate) fn defined(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-/// Views of which those under a null are empty.
+/// Replaces the views under a null by empty ones.
 fn views(given: &[u128], nulls: Option<&NullBuffer>) -> ScalarBuffer<u128> {
     let is_null = |row| nulls.is_some_and(|nulls| nulls.is_null(row));
     given.iter().enumerate().map(|(row, &view)| if is_null(row) { 0 } else { view }).collect()
@@ -60,7 +60,8 @@ mod tests {
     fn broken(data_type: DataType, buffers: [Buffer; 2], valid: [bool; 2]) -> ArrayRef {
         let nulls = NullBuffer::from(valid.to_vec());
         let builder = ArrayData::builder(data_type).len(2).nulls(Some(nulls));
-        // SAFETY: it is not: the point is what the functions above make of it, and they look before they read.
+        // SAFETY: the data is invalid on purpose: the test shows how the functions above treat it, and they validate
+        // before they read.
         let data = unsafe { builder.buffers(buffers.to_vec()).build_unchecked() };
         arrow_array::make_array(data)
     }

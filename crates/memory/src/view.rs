@@ -1,24 +1,24 @@
 //! Strings and binary as 16-byte views, laid out as Arrow's view types are.
 //!
-//! Bytes 0..4 hold the length. Up to 12 bytes stand in the view itself; a longer value has its
-//! first four bytes there, then the index of a buffer and the offset in it.
+//! Bytes 0..4 hold the length. The view itself holds up to 12 bytes; for a longer value it holds the first four bytes,
+//! then the index of a buffer and the offset in it.
 //!
-//! VIEW-1. A view is read only beside the payloads it was made for.
+//! VIEW-1. A view is read only with the payloads it was made for.
 
 use arrow_buffer::Buffer;
 
 use crate::payload::Payloads;
 
-/// Longest value that stands in the view itself.
+/// Length of the longest value that fits in the view itself.
 pub const INLINE_BYTES: usize = 12;
 
-/// Length of the value in bytes.
+/// Returns the length of the value in bytes.
 #[inline]
 pub fn view_len(view: u128) -> usize {
     view as u32 as usize
 }
 
-/// A view of `bytes`, which stand at `offset` of buffer `buffer`.
+/// Makes a view of `bytes`, which start at `offset` of buffer `buffer`.
 #[inline]
 pub fn make_view(bytes: &[u8], buffer: u32, offset: u32) -> u128 {
     let len = bytes.len();
@@ -34,8 +34,8 @@ pub fn make_view(bytes: &[u8], buffer: u32, offset: u32) -> u128 {
     u128::from_le_bytes(raw)
 }
 
-/// A view of `bytes[from..to]`, which stand at `offset` of buffer `buffer`. Faster than [`make_view`] where the value is
-/// followed by others, whose bytes are read with it.
+/// Makes a view of `bytes[from..to]`, which start at `offset` of buffer `buffer`. Faster than [`make_view`] where
+/// other bytes follow the value, since it may read them as well.
 #[inline]
 pub fn make_view_within(bytes: &[u8], (from, to): (usize, usize), buffer: u32, offset: u32) -> u128 {
     let len = to - from;
@@ -49,11 +49,11 @@ pub fn make_view_within(bytes: &[u8], (from, to): (usize, usize), buffer: u32, o
     }
 }
 
-/// The upper bit of each byte of a value that stands in its view: set where the byte is no ASCII.
+/// The upper bit of each byte of an inline value: set where the byte is not ASCII.
 const NOT_ASCII: u128 = 0x8080_8080_8080_8080_8080_8080_u128 << 32;
 
-/// Whether every view is sound beside these buffers, and every value ASCII. A quick look at what is nearly always so:
-/// views for which it is not may still be sound.
+/// Returns true if every view is sound for these buffers and every value is ASCII. A quick check of the usual case:
+/// views that fail it may still be sound.
 pub fn are_ascii(views: &[u128], buffers: &[Buffer]) -> bool {
     views.iter().all(|&view| {
         let len = view_len(view);
@@ -66,7 +66,7 @@ pub fn are_ascii(views: &[u128], buffers: &[Buffer]) -> bool {
     })
 }
 
-/// Hands the bytes of a value to `read`.
+/// Calls `read` with the bytes of a value.
 #[inline]
 pub fn with_bytes<R>(view: u128, payloads: Payloads<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
     let len = view_len(view);
@@ -87,8 +87,8 @@ pub fn compare(
     right: u128,
     right_payloads: Payloads<'_>,
 ) -> std::cmp::Ordering {
-    // The first four bytes decide most comparisons; short values are padded with zeros, and a
-    // zero pad never decides wrongly because equal prefixes go on to the full comparison.
+    // The first four bytes decide most comparisons; short values are padded with zeros, and a zero pad never decides
+    // wrongly because equal prefixes lead to the full comparison.
     let prefix = |view: u128| ((view >> 32) as u32).swap_bytes();
     let by_prefix = prefix(left).cmp(&prefix(right));
     if by_prefix != std::cmp::Ordering::Equal {
@@ -97,10 +97,10 @@ pub fn compare(
     with_bytes(left, left_payloads, |left| with_bytes(right, right_payloads, |right| left.cmp(right)))
 }
 
-/// Whether two values are the same bytes.
+/// Returns true if two values are the same bytes.
 #[inline]
 pub fn equal(left: u128, left_payloads: Payloads<'_>, right: u128, right_payloads: Payloads<'_>) -> bool {
-    // Length and prefix are the low half of both.
+    // The low half of each view holds length and prefix.
     if left as u64 != right as u64 {
         return false;
     }
@@ -149,7 +149,7 @@ mod tests {
             prop_assert_eq!(make_view_within(&bytes, (from, to), 7, 9), make_view(&bytes[from..to], 7, 9));
         }
 
-        /// What passes is what Arrow takes for valid, of text that is ASCII; any single bit may be wrong.
+        /// Accepted views are what Arrow takes for valid ASCII text; any single bit may be wrong.
         #[test]
         fn what_is_ascii_is_valid(
             texts in prop::collection::vec("[ -~]{0,20}|[é✓]{0,6}", 1..6),

@@ -1,4 +1,4 @@
-//! A thousand queries of five logs each start within a small budget, and their memory is what was counted.
+//! A thousand queries of five logs each start within a small budget, and their real memory is the counted one.
 //!
 //! A binary of its own, so that its resident size is that of this one test.
 
@@ -23,7 +23,7 @@ use support::{assert_all_returned, coordinator, is_resident_size_our_own, reside
 
 const BUDGET_BYTES: usize = 256 << 20;
 const LOGS: usize = 1000 * 5;
-/// For all that is no chunk: 20 KiB per log for directory, signals, wakers and what the process's allocator keeps.
+/// For everything but chunks: 20 KiB per log for directory, signals, wakers and what the process's allocator keeps.
 const SLACK_BYTES: u64 = 20 * 1024 * LOGS as u64;
 
 /// Ad events: six strings and a time.
@@ -40,7 +40,7 @@ fn open(coordinator: &Coordinator) -> Result<(LogWriter, LogReader), OpenError> 
     Ok((writer, reader))
 }
 
-/// One row with long values, out of a buffer of which little is used.
+/// Writes one row with long values, out of a buffer of which little is used.
 fn write_row(writer: &mut LogWriter) {
     let mut bytes = vec![b'x'; 10_000];
     bytes[..36].copy_from_slice(b"0b6a1d9c-3a7e-4b52-9f0e-5d1c2b3a4f5e");
@@ -50,7 +50,7 @@ fn write_row(writer: &mut LogWriter) {
     let text = Column { values: Values::View(&view, (&payloads).into()), valid: None };
     let mut pieces = [SelectedColumn { column: text, rows: None }; 7];
     pieces[5].column = time;
-    assert!(writer.room() > 0, "what was reserved is there");
+    assert!(writer.room() > 0, "the reservation is available");
     writer.append(&pieces, 0, 1);
 }
 
@@ -68,7 +68,7 @@ fn a_thousand_queries_start_within_256_mib() {
     println!("{LOGS} logs: {} MiB in use, {} MiB resident", used >> 20, grown() >> 20);
     assert!(grown() <= used + SLACK_BYTES, "{} MiB for {} MiB in use", grown() >> 20, used >> 20);
 
-    // Each of them works, and what it takes for that is counted, too.
+    // Each of them works, and the memory for that is counted, too.
     for (writer, reader) in &mut logs {
         write_row(writer);
         let Taken::Rows(lease) = reader.peek(usize::MAX) else { panic!("a row was written") };
@@ -94,7 +94,7 @@ fn a_thousand_queries_start_within_256_mib() {
     assert!(limit.needed_bytes > 0 && limit.needed_bytes <= 64 << 10, "two chunks of at most 32 KiB");
     assert!(text.starts_with("out of memory budget: ") && text.contains("256 MiB in use"), "{text}");
 
-    // What one log gives back is enough for another.
+    // What one log returns is enough for another.
     logs.truncate(logs.len() - 2);
     logs.push(open(&coordinator).unwrap());
     drop(logs);

@@ -1,18 +1,18 @@
 //! A data race that ThreadSanitizer must report, so that its silence about the other tests means something.
-//! `scripts/sanitize.sh` runs it; without the sanitizer there is nothing to see.
+//! `scripts/sanitize.sh` runs it; without the sanitizer it shows nothing.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// A word that is handed over by a flag.
+/// A word that a flag hands over.
 struct Planted {
     word: UnsafeCell<u64>,
     ready: AtomicBool,
 }
 
-// SAFETY: none. Relaxed hands nothing over, so the reader below races with the writer: that is the point.
+// SAFETY: none. Relaxed hands nothing over, so the reader below races with the writer, on purpose.
 unsafe impl Sync for Planted {}
 
 #[test]
@@ -29,7 +29,7 @@ fn planted_race() {
     while !planted.ready.load(Ordering::Relaxed) {
         thread::yield_now();
     }
-    // SAFETY: the word is valid; that the write is seen is what nobody has made sure of.
+    // SAFETY: the word is valid; nothing makes the write visible, which is the planted race.
     assert_eq!(unsafe { *planted.word.get() }, 7);
     writer.join().expect("the writer does nothing that can fail");
 }

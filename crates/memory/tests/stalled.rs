@@ -1,5 +1,4 @@
-//! Readers that do nothing for a while: writers are held back, memory stays within the budget, and then every row
-//! arrives.
+//! Readers that stall for a while: writers are held back, memory stays within the budget, and then every row arrives.
 //!
 //! A binary of its own, so that its resident size is that of this one test.
 
@@ -27,17 +26,17 @@ use support::{HANG, assert_all_returned, coordinator, is_resident_size_our_own, 
 
 const BUDGET_BYTES: usize = 64 << 20;
 const SLACK_BYTES: u64 = 64 << 20;
-/// Rows of a batch as it comes from outside, and bytes of a long value.
+/// Rows of a source batch, and bytes of a long value.
 const BATCH_ROWS: usize = 200;
 const TEXT_BYTES: usize = 4000;
 
-/// What the rows of a stream are made of besides a number.
+/// The columns of a stream besides a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Numbers,
-    /// Strings of which every one is written: their buffers are shared.
+    /// Strings, all written: their buffers are shared.
     Shared,
-    /// Strings of which a filter lets few through: they are copied.
+    /// Strings of which a filter passes few: they are copied.
     Copied,
 }
 
@@ -50,7 +49,7 @@ impl Kind {
         ])
     }
 
-    /// Rows of a batch that are written.
+    /// Returns the rows of a batch that are written.
     fn kept(self) -> Vec<u32> {
         (0..BATCH_ROWS as u32).step_by(if self == Self::Copied { 10 } else { 1 }).collect()
     }
@@ -60,7 +59,7 @@ fn text(row: i64, into: &mut Vec<u8>) {
     (0..TEXT_BYTES / 8).for_each(|_| into.extend_from_slice(&row.to_le_bytes()));
 }
 
-/// Writes batches as fast as there is room, until told to stop; how many rows.
+/// Writes batches as fast as there is room, until told to stop; returns the number of rows.
 fn write(kind: Kind, mut writer: LogWriter, room: &Gate, stop: &AtomicBool, written: &AtomicU64) {
     let kept = kind.kept();
     let mut next = 0;
@@ -101,7 +100,7 @@ fn write(kind: Kind, mut writer: LogWriter, room: &Gate, stop: &AtomicBool, writ
     }
 }
 
-/// Reads everything up to the end; how many rows.
+/// Reads everything up to the end; returns the number of rows.
 fn read(kind: Kind, mut reader: LogReader, gate: &Gate) -> u64 {
     let mut next = 0;
     let mut expected = Vec::new();

@@ -8,7 +8,7 @@ use penstock_engine::clock::Timepiece;
 use penstock_engine::options::choose;
 use penstock_engine::{Chaining, EngineOptions as Inner, Mode, PolicyKind, RunOptions, Strategy};
 use penstock_memory::MemoryKind;
-use penstock_memory::layout::MOST_ROWS;
+use penstock_memory::layout::MAX_ROWS;
 use penstock_memory::platform::Platform;
 use penstock_types::{ByteSize, PlanError};
 use pyo3::prelude::*;
@@ -117,7 +117,7 @@ impl EngineOptions {
             platform: chosen(py, platform, &PLATFORMS)?,
             ..usual.run
         };
-        run.shape.block_rows = count(py, block_rows, "rows", MOST_ROWS)?;
+        run.shape.block_rows = count(py, block_rows, "rows", MAX_ROWS)?;
         run.shape.chunk_blocks = count(py, chunk_blocks, "blocks", MOST_BLOCKS)?;
         let inner = Inner {
             workers: count(py, workers, "workers", MOST_WORKERS)?,

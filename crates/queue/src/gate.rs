@@ -1,13 +1,13 @@
-//! Where a thread sleeps until another one has something for it.
+//! A place where one thread sleeps until another thread signals it.
 //!
-//! One thread waits, any number signal. The protocol needs no fence, because every step is a
-//! read-modify-write of one state word, and those are totally ordered:
+//! One thread waits, any number signal. The protocol needs no fence, because every step is a read-modify-write of one
+//! state word, and those are totally ordered:
 //!
-//! GATE-1. A signaller publishes first and then swaps READY in. If the swap gave WAITING, it wakes the
+//! GATE-1. A signaller publishes first and then swaps READY in. If the swap returns WAITING, the signaller wakes the
 //!     waiter.
-//! GATE-2. The waiter goes to sleep only through a compare-exchange from EMPTY to WAITING, made with the
-//!     lock held. It fails when READY is set, so a signal that came before is never slept through; a
-//!     signal that comes after sees WAITING, takes the lock, and thus finds the waiter asleep.
+//! GATE-2. The waiter goes to sleep only through a compare-exchange from EMPTY to WAITING, made with the lock held.
+//!     The exchange fails when READY is set, so the waiter never sleeps through an earlier signal; a later signal sees
+//!     WAITING, takes the lock, and thus finds the waiter asleep.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const EMPTY: u32 = 0;
 const READY: u32 = 1;
 const WAITING: u32 = 2;
 
-/// A place to wait at.
+/// A gate for one waiter.
 #[derive(Debug)]
 pub struct Gate {
     state: AtomicU32,
@@ -32,12 +32,12 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A gate that nobody has signalled.
+    /// Creates a gate without a signal.
     pub fn new() -> Self {
         Self { state: AtomicU32::new(EMPTY), lock: Mutex::new(()), woken: Condvar::new() }
     }
 
-    /// Says that something was published for the waiter.
+    /// Signals the waiter that something was published.
     pub fn signal(&self) {
         // AcqRel: Release hands over what was published before; it pairs with the Acquire in `take_signal`.
         if self.state.swap(READY, ordering("gate.signal", Ordering::AcqRel)) == WAITING {
@@ -51,7 +51,7 @@ impl Gate {
     }
 
     fn locked(&self) -> MutexGuard<'_, ()> {
-        // The lock guards no data, so a panic while it was held leaves nothing broken behind.
+        // The lock guards no data, so a panic of its holder breaks no invariant.
         self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -60,9 +60,9 @@ impl Gate {
         self.state.compare_exchange(READY, EMPTY, success, Ordering::Acquire).is_ok()
     }
 
-    /// Sleeps until a signal comes, or until `timeout` is over. Whether a signal came.
+    /// Sleeps until a signal comes or `timeout` has passed; returns true if a signal came.
     ///
-    /// A signal from before the call counts. The caller looks again at what it waits for in any case.
+    /// A signal from before the call counts. The caller checks what it waits for in either case.
     pub fn wait(&self, timeout: Duration) -> bool {
         if self.take_signal() {
             return true;
@@ -73,7 +73,7 @@ impl Gate {
         }
         let guard = self.sleep(guard, timeout);
         drop(guard);
-        // Whoever is no longer WAITING was signalled: nobody else leaves that state.
+        // If the state is no longer WAITING, a signaller has changed it: no other thread leaves that state.
         if self.state.compare_exchange(WAITING, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return false;
         }
@@ -89,7 +89,7 @@ impl Gate {
         }
     }
 
-    /// In a model check a sleep has no time-out: a wake-up that gets lost is a deadlock that is reported.
+    /// In a model check a sleep has no time-out, so that a lost wake-up shows as a deadlock.
     #[cfg(any(loom, shuttle))]
     fn sleep<'a>(&self, mut guard: MutexGuard<'a, ()>, _timeout: Duration) -> MutexGuard<'a, ()> {
         while self.state.load(Ordering::Acquire) == WAITING {

@@ -2,13 +2,13 @@
 //!
 //! - [`ring`]: a bounded queue from one producer to one consumer
 //! - [`log`]: positions, directory and signals of a stream with one writer and many readers
-//! - [`pile`]: values from many threads, taken all at once by one
+//! - [`pile`]: a stack that many threads push to and one thread empties at once
 //! - [`schedule`]: ready tasks by rank, for any number of workers
-//! - [`supply`]: one thread makes things in the background for others that ask ahead of need
-//! - [`gate`]: where a thread sleeps until another one has something for it
-//! - [`wake`]: how a task learns that there is something for it
+//! - [`supply`]: a background thread that makes items for customers that order ahead of need
+//! - [`gate`]: a place where a thread sleeps until another thread signals it
+//! - [`wake`]: how a task learns that work waits for it
 //! - [`run_request`]: a request for one run of a task, for work that no counter reports
-//! - [`wanted`]: how a task learns of something that it rarely waits for
+//! - [`wanted`]: a wake-up that is sent only to a side that has asked for one
 //!
 //! Atomics and cells come from [`sync`], which loom and shuttle replace under `--cfg loom` and `--cfg shuttle`.
 

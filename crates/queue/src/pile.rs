@@ -1,16 +1,16 @@
-//! Values from many threads, taken all at once.
+//! A stack that many threads push to and one thread empties at once.
 //!
-//! A pile is one word, `top`, and the values below it hang together as a list.
+//! A pile is one word, `top`, and the nodes below it form a linked list.
 //!
 //! PILE-1. `top` is null (empty), the address of CLOSED, or the newest node. CLOSED is final.
-//! PILE-2. A node is written by the thread that pushes it, until the exchange that makes it the top; from then on it
-//!     is not touched before an exchange takes it out together with all below it. Whoever made that exchange
+//! PILE-2. The thread that pushes a node writes it, until the exchange that makes it the top; from then on no thread
+//!     touches it before an exchange takes it out together with all nodes below it. The thread that made that exchange
 //!     owns them all.
-//! PILE-3. A node says by address what is below it: whichever node is the top of the pile, under that address, at the
-//!     exchange. Between the look at the top and the exchange that one may have been taken and freed, and another
-//!     one pushed that was allocated in its place. Nobody ever takes a single value, so the list is right
-//!     either way; but a pointer from the look would be one to the node that is gone. So every node is
-//!     exposed before it can be the top, and the pointer to it is made anew, by its owner.
+//! PILE-3. A node stores the address of the node below it: whichever node is the top of the pile, under that address,
+//!     at the exchange. Between the load of the top and the exchange, the loaded node may have been taken and freed,
+//!     and another one allocated at its address and pushed. Values are never taken singly, so the list is right either
+//!     way; but a pointer kept from the load would be one to the freed node. So every node is exposed before it can be
+//!     the top, and its owner makes the pointer to it anew.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -24,15 +24,15 @@ struct PileNode<T> {
     below: usize,
 }
 
-/// Its address stands in `top` of a closed pile. No node is allocated where a static is.
+/// `top` of a closed pile holds its address. No node is allocated where a static is.
 static CLOSED: u8 = 0;
 
-/// What is in `top` of a closed pile: never read through, whatever it points to.
+/// Returns the `top` of a closed pile. It is never read through, whatever it points to.
 fn closed<T>() -> *mut PileNode<T> {
     (&raw const CLOSED).cast_mut().cast()
 }
 
-/// Where any thread leaves values and any thread takes all of them. No call waits for another one.
+/// A stack that any thread pushes to and any thread empties. No call waits for another one.
 pub struct Pile<T> {
     top: AtomicPtr<PileNode<T>>,
     owns: PhantomData<*mut T>,
@@ -40,7 +40,7 @@ pub struct Pile<T> {
 
 // SAFETY: a pile owns its values (PILE-2), and they may move to another thread with it.
 unsafe impl<T: Send> Send for Pile<T> {}
-// SAFETY: by PILE-2 a value is with one thread at a time and is handed over with Release and Acquire; no thread gets a
+// SAFETY: by PILE-2 one thread at a time owns a value, and Release and Acquire hand it over; no thread gets a
 // reference to a value in the pile, so `T: Send` is enough.
 unsafe impl<T: Send> Sync for Pile<T> {}
 
@@ -57,12 +57,12 @@ impl<T> fmt::Debug for Pile<T> {
 }
 
 impl<T> Pile<T> {
-    /// An empty pile.
+    /// Creates an empty pile.
     pub fn new() -> Self {
         Self { top: AtomicPtr::new(ptr::null_mut()), owns: PhantomData }
     }
 
-    /// Puts a value on top, or gives it back when the pile is closed.
+    /// Pushes a value, or returns it when the pile is closed.
     pub fn push(&self, value: T) -> Result<(), T> {
         let mut node = Box::new(PileNode { value: UnsafeCell::new(Some(value)), below: 0 });
         let mut top = self.top.load(Ordering::Relaxed);
@@ -71,14 +71,14 @@ impl<T> Pile<T> {
             let raw = Box::into_raw(node);
             // PILE-3, for the node above this one.
             raw.expose_provenance();
-            // Release: pairs with the Acquire in `take_all` and `close`. Whoever takes the node sees its value; and
-            // the nodes below it as well, since the exchange goes on with the release of theirs.
+            // Release: pairs with the Acquire in `take_all` and `close`. The thread that takes the node sees its
+            // value, and the nodes below it as well, since the exchange continues their release sequence.
             let publish = ordering("pile.push", Ordering::Release);
             match self.top.compare_exchange(top, raw, publish, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(now) => top = now,
             }
-            // SAFETY: the exchange failed, so the node is still this thread's alone (PILE-2).
+            // SAFETY: the exchange failed, so this thread still owns the node (PILE-2).
             node = unsafe { Box::from_raw(raw) };
         }
         match take_value(&node) {
@@ -87,14 +87,14 @@ impl<T> Pile<T> {
         }
     }
 
-    /// Takes everything, the oldest first. Nothing when the pile is closed.
+    /// Takes all values, oldest first; returns none when the pile is closed.
     pub fn take_all(&self) -> Vec<T> {
         let mut top = self.top.load(Ordering::Relaxed);
         while !top.is_null() && top != closed() {
             // Acquire: pairs with the Release in `push`.
             let see = ordering("pile.take", Ordering::Acquire);
             match self.top.compare_exchange(top, ptr::null_mut(), see, Ordering::Relaxed) {
-                // PILE-2: the exchange made the list this thread's own.
+                // PILE-2: this thread owns the list from this exchange on.
                 Ok(top) => return unpile(top),
                 Err(now) => top = now,
             }
@@ -102,14 +102,14 @@ impl<T> Pile<T> {
         Vec::new()
     }
 
-    /// Closes the pile for good and takes everything, the oldest first.
+    /// Closes the pile for good and takes all values, oldest first.
     pub fn close(&self) -> Vec<T> {
         // Acquire: pairs with the Release in `push`.
         let top = self.top.swap(closed(), ordering("pile.close", Ordering::Acquire));
         if top == closed() { Vec::new() } else { unpile(top) }
     }
 
-    /// Whether somebody closed it.
+    /// Returns true once the pile is closed.
     pub fn is_closed(&self) -> bool {
         self.top.load(Ordering::Relaxed) == closed()
     }
@@ -123,12 +123,12 @@ impl<T> Drop for Pile<T> {
 
 fn take_value<T>(node: &PileNode<T>) -> Option<T> {
     node.value.with_mut(|value| {
-        // SAFETY: by PILE-2 the node belongs to the caller alone, whether it was never pushed or has been taken out.
+        // SAFETY: by PILE-2 the caller owns the node: it was never pushed, or it has been taken out.
         unsafe { &mut *value }.take()
     })
 }
 
-/// The values of a list that the caller owns by PILE-2.
+/// Returns the values of a list that the caller owns by PILE-2.
 fn unpile<T>(mut top: *mut PileNode<T>) -> Vec<T> {
     let mut values = Vec::new();
     while !top.is_null() {

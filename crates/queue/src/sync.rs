@@ -1,10 +1,10 @@
-//! The std/loom/shuttle switch: everything shared between threads is made of these.
+//! The std/loom/shuttle switch: everything that threads share is built from these types.
 //!
-//! Under `--cfg loom` atomics, cells and locks are loom's, which tries every interleaving of a few steps. Under
-//! `--cfg shuttle` atomics and locks are shuttle's, which tries random interleavings of many steps, and takes every
-//! ordering for the strongest. So that a model check can be seen to fail, an ordering or a step may carry a name:
-//! [`ordering`] and [`planted`]. With `PENSTOCK_WEAKEN=name` in the environment, both builds relax that ordering, or
-//! take that step out; every other build compiles both away.
+//! Under `--cfg loom` atomics, cells and locks are loom's, which tries every interleaving of a few steps. Under `--cfg
+//! shuttle` atomics and locks are shuttle's, which tries random interleavings of many steps and treats every ordering
+//! as the strongest. To show that a model check can fail, an ordering or a step may carry a name: [`ordering`] and
+//! [`planted`]. With `PENSTOCK_WEAKEN=name` in the environment, both builds relax that ordering, or leave that step
+//! out; every other build compiles both away.
 
 #[cfg(loom)]
 pub use loom::{
@@ -25,27 +25,27 @@ pub use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
-/// The ordering given, or `Relaxed` where a model check weakens the place of that name.
+/// Returns the given ordering, or `Relaxed` where a model check weakens the place of that name.
 #[cfg(not(any(loom, shuttle)))]
 #[inline(always)]
 pub const fn ordering(_place: &'static str, ordering: Ordering) -> Ordering {
     ordering
 }
 
-/// Whether a model check has taken out the step of that name: never in a real build.
+/// Returns true if a model check leaves out the step of that name; never in a real build.
 #[cfg(not(any(loom, shuttle)))]
 #[inline(always)]
 pub const fn planted(_place: &'static str) -> bool {
     false
 }
 
-/// The ordering given, or `Relaxed` where a model check weakens the place of that name.
+/// Returns the given ordering, or `Relaxed` where a model check weakens the place of that name.
 #[cfg(any(loom, shuttle))]
 pub fn ordering(place: &'static str, ordering: Ordering) -> Ordering {
     if planted(place) { Ordering::Relaxed } else { ordering }
 }
 
-/// Whether a model check has taken out the step of that name.
+/// Returns true if a model check leaves out the step of that name.
 #[cfg(any(loom, shuttle))]
 pub fn planted(place: &'static str) -> bool {
     static WEAKENED: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
@@ -59,18 +59,18 @@ pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
 #[cfg(not(loom))]
 impl<T> UnsafeCell<T> {
-    /// A cell around `value`.
+    /// Creates a cell around `value`.
     pub const fn new(value: T) -> Self {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// Hands out a pointer for reading.
+    /// Calls `f` with a pointer for reading.
     #[inline(always)]
     pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         f(self.0.get())
     }
 
-    /// Hands out a pointer for writing.
+    /// Calls `f` with a pointer for writing.
     #[inline(always)]
     pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())

@@ -1,13 +1,13 @@
-//! How a task learns that there is something for it.
+//! How a task learns that work waits for it.
 //!
-//! Whoever publishes something for a task wakes it afterwards; a task that finds nothing goes idle only in a way
-//! that fails when a wake-up came in between. [`Gate`] does this for a thread of its own.
+//! A publisher wakes the task after it has published; a task that finds nothing goes idle only by a step that fails
+//! when a wake-up came in between. [`Gate`] does this for a thread of its own.
 
 use crate::gate::Gate;
 
-/// Something that can be woken. Waking twice is the same as waking once, and never blocks for long.
+/// A target of wake-ups. Waking twice is the same as waking once, and never blocks for long.
 pub trait Wake: Send + Sync {
-    /// Says that something was published.
+    /// Signals that something was published.
     fn wake(&self);
 }
 
@@ -17,7 +17,7 @@ impl Wake for Gate {
     }
 }
 
-/// Wakes nobody: for whoever looks again on its own.
+/// Wakes no one: for a caller that polls on its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoWake;
 

@@ -15,7 +15,7 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 /// What is kept at the most: some batches of the default size, of any workload.
 const KEPT_BYTES: usize = 64 << 20;
 /// Smaller ones are left to the allocator, which has them at hand.
-const LEAST_BYTES: usize = 64 << 10;
+const MIN_BYTES: usize = 64 << 10;
 
 /// The buffers of the last batches, the oldest first.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Buffers {
         // Not one that is much too large: another column is waiting for it.
         let fitting = bytes..=bytes.saturating_mul(2);
         let mut from = 0;
-        while bytes >= LEAST_BYTES
+        while bytes >= MIN_BYTES
             && let Some(place) = self
                 .kept
                 .range(from..)
@@ -91,7 +91,7 @@ impl Buffers {
     }
 
     fn push(&mut self, buffer: Buffer) {
-        if buffer.capacity() < LEAST_BYTES {
+        if buffer.capacity() < MIN_BYTES {
             return;
         }
         self.kept_bytes += buffer.capacity();

@@ -15,7 +15,7 @@ pub const MAX_STEP_EVERY_S: u64 = 365 * 24 * 60 * 60;
 /// The largest rate of any step: half the range of u64, so that a remainder below it can be added to without
 /// overflow.
 const MAX_RATE: u64 = i64::MAX as u64;
-const MOST_STEP: u64 = STEPS[STEPS.len() - 1];
+const MAX_STEP: u64 = STEPS[STEPS.len() - 1];
 
 /// Rows per second of event time.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub(crate) struct Stretch {
 impl Rates {
     pub(crate) fn check(&self) -> Result<(), WorkloadError> {
         bounds::within("step_every_s", self.step_every_s, 0, MAX_STEP_EVERY_S)?;
-        let most = if self.step_every_s == 0 { MAX_RATE } else { MAX_RATE / MOST_STEP };
+        let most = if self.step_every_s == 0 { MAX_RATE } else { MAX_RATE / MAX_STEP };
         bounds::within("rate", self.rate, 1, most)
     }
 
@@ -119,7 +119,7 @@ mod tests {
 
     fn stepped() -> impl Strategy<Value = Rates> {
         (
-            prop_oneof![1..50u64, 1..2_000_000u64, 1..=MAX_RATE / MOST_STEP],
+            prop_oneof![1..50u64, 1..2_000_000u64, 1..=MAX_RATE / MAX_STEP],
             prop_oneof![1..5u64, 1..=MAX_STEP_EVERY_S],
         )
             .prop_map(|(rate, step_every_s)| Rates { rate, step_every_s })

@@ -1,4 +1,4 @@
-//! The account of one log: what its writer asks of the coordinator, and tells it.
+//! The account of one log: what its writer requests from the coordinator, and reports to it.
 
 use std::io;
 use std::sync::Arc;
@@ -15,113 +15,113 @@ use super::pool::chunk_bytes;
 /// Why memory is allocated in the caller's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inline {
-    /// A log starts: nothing waits for it yet.
+    /// A log starts: no row waits for it yet.
     Start,
-    /// A log is out of memory in the middle of its work. Counted, since it should have asked ahead.
+    /// A log has run out of memory in the middle of its work. Counted, since it should have ordered ahead.
     HotPath,
 }
 
 /// The memory of one log, charged `max(reserved, held) + payload`.
 ///
-/// Dropping it gives back what was reserved and not held. Memory that others still have stays charged until they drop
-/// it, on whatever thread, and payload until it is released.
+/// Dropping it releases what was reserved and not held. Memory with other owners stays charged until they drop it, on
+/// any thread, and payload until it is released.
 #[derive(Debug)]
 pub struct LogAccount {
     charge: Arc<Charge>,
-    /// Keeps the allocator thread for as long as there is a log to serve.
+    /// Keeps the allocator thread alive while there is a log to serve.
     coordinator: Coordinator,
 }
 
 impl LogAccount {
     pub(super) fn open(coordinator: Coordinator, reserved: usize) -> Result<Self, MemoryLimit> {
-        let charge = Arc::new(Charge::open(Arc::clone(coordinator.source()), reserved)?);
+        let charge = Arc::new(Charge::open(Arc::clone(coordinator.core()), reserved)?);
         Ok(Self { charge, coordinator })
     }
 
-    /// The coordinator it is with.
+    /// Returns the coordinator of this account.
     pub fn coordinator(&self) -> &Coordinator {
         &self.coordinator
     }
 
-    /// Bytes of chunks that it holds, and of those that were charged and are to come.
+    /// Returns the bytes of the chunks that it holds, and of those charged and still to come.
     pub fn held_bytes(&self) -> usize {
         self.charge.held()
     }
 
-    /// All that it is charged.
+    /// Returns all bytes charged.
     pub fn charged_bytes(&self) -> usize {
         self.charge.all()
     }
 
-    /// Charges memory of so many bytes, a size of [`chunk_bytes`], before it is allocated or asked for. Within the
-    /// reservation it always fits; beyond, it has to fit the cap of a log and the part of the budget that logs may
-    /// grow to. Dropping or [detaching](Memory::detach) the memory takes it off again.
+    /// Charges memory of that many bytes, a size of [`chunk_bytes`], before it is allocated or ordered; returns false
+    /// if it does not fit. Within the reservation it always fits; beyond, it has to fit the cap of a log and the part
+    /// of the budget that logs may grow to. Dropping or [detaching](Memory::detach) the memory takes it off again.
     pub fn try_grow(&self, bytes: usize) -> bool {
         self.charge.try_grow(bytes)
     }
 
-    /// Takes off what [`try_grow`](Self::try_grow) charged and no memory came of: it was not to be had, its order was
-    /// refused, or is given up with its answer not taken.
+    /// Takes off bytes that [`try_grow`](Self::try_grow) charged and that became no memory: the allocation failed, or
+    /// the order was refused or given up before its answer was taken.
     pub fn shrink(&self, bytes: usize) {
         self.charge.shrink(bytes);
     }
 
-    /// Whether chunks of the log keep payload alive.
+    /// Returns true if chunks of the log keep payload alive.
     pub fn has_payload(&self) -> bool {
         self.charge.payload() > 0
     }
 
-    /// Whether it has payload, and with its chunks that is more than a log may have: its writer should wait.
+    /// Returns true if it has payload, and with its chunks more than a log may have: its writer should wait.
     pub fn over_cap(&self) -> bool {
         self.has_payload() && !self.charge.fits_cap(self.held_bytes())
     }
 
-    /// Whether it has payload while all together have more than the budget: its writer should wait, too.
+    /// Returns true if it has payload while all accounts together exceed the budget: its writer should wait, too.
     pub fn over_budget(&self) -> bool {
-        let budget = &self.charge.source.budget;
+        let budget = &self.charge.core.budget;
         self.has_payload() && budget.used() > budget.bytes()
     }
 
-    /// Memory of [`chunk_bytes`]`(bytes)` now, which the log has charged: from the pool, or mapped in this thread.
+    /// Returns memory of [`chunk_bytes`]`(bytes)`, which the log has charged: from the pool, or mapped in this thread.
     pub fn allocate(&self, bytes: usize, why: Inline) -> io::Result<Memory> {
-        let source = &self.charge.source;
-        let mapping = source.obtain(chunk_bytes(bytes))?;
-        source.tally.inline.add(u64::from(why == Inline::HotPath));
+        let core = &self.charge.core;
+        let mapping = core.obtain(chunk_bytes(bytes))?;
+        core.tally.inline.add(u64::from(why == Inline::HotPath));
         Ok(Memory::new(mapping, Arc::clone(&self.charge)))
     }
 
-    /// The order for the log's next chunks, with the waker that is called when one is ready or refused.
+    /// Creates the order for the log's next chunks; calls `wake` when one is ready or refused.
     pub fn order(&self, wake: Arc<dyn Wake>) -> ChunkOrder {
         ChunkOrder::new(Arc::clone(&self.charge), wake)
     }
 
-    /// Counts a chunk that the log used again.
+    /// Counts a chunk that the log has reused.
     pub fn count_recycle(&self) {
-        self.charge.source.tally.recycles.add(1);
+        self.charge.core.tally.recycles.add(1);
     }
 
-    /// Counts chunks that wait for their turn in the log: more of them, or fewer.
+    /// Counts spare chunks of the log: more of them, or fewer.
     pub fn count_spare(&self, change: isize) {
         let amount = change.unsigned_abs() as u64;
-        for count in [&self.charge.spare, &self.charge.source.tally.spare] {
+        for count in [&self.charge.spare, &self.charge.core.tally.spare] {
             if change < 0 { count.sub(amount) } else { count.add(amount) }
         }
     }
 
-    /// Counts time that the writer waited for memory.
+    /// Adds time that the writer waited for memory.
     pub fn add_backpressure_ns(&self, ns: u64) {
-        self.charge.source.tally.backpressure_ns.add(ns);
+        self.charge.core.tally.backpressure_ns.add(ns);
     }
 }
 
 impl Drop for LogAccount {
     fn drop(&mut self) {
-        let source = &self.charge.source;
-        source.tally.spare.sub(self.charge.spare.get());
+        let core = &self.charge.core;
+        core.tally.spare.sub(self.charge.spare.get());
         self.charge.close();
-        // The log's chunks came back just before, those that nobody reads: the pool may have too many now.
-        if source.is_of_this_process() {
-            source.supply.nudge();
+        // The log has just returned its chunks, except those with readers: the pool may exceed its limit now.
+        if core.is_of_this_process() {
+            core.supply.nudge();
         }
     }
 }

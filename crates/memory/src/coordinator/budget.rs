@@ -1,21 +1,22 @@
-//! The bytes in use, and the refusal of what does not fit.
+//! The bytes in use, and the refusal of requests that do not fit.
 //!
-//! BUDGET-1. `used` is `owned + payload`. What is owned is asked for first: reservations, chunks beyond them, state. It
-//!     never exceeds the budget. Payload is there already when it is counted, and may take `used` beyond (COORDINATOR-3).
+//! BUDGET-1. `used` is `owned + payload`. Owned bytes are requested first: reservations, chunks beyond them, state.
+//!     They never exceed the budget. Payload is already in memory when it is counted, and may take `used` beyond the
+//!     budget (COORDINATOR-3).
 //! BUDGET-2. A reservation fits while `used` stays within the budget.
-//! BUDGET-3. A log grows beyond its reservation while `used` stays within the part of the budget that is for logs. They
-//!     can wait, and take whatever they may while their readers are behind; the rest is there for state.
-//! BUDGET-4. State fits while `owned` stays within the budget. It cannot wait, and payload goes when readers come to its
-//!     rows: a query fails for memory that somebody keeps, never for payload that passes through.
+//! BUDGET-3. A log grows beyond its reservation while `used` stays within the part of the budget that is for logs.
+//!     Logs can wait, and take all they may while their readers lag; the rest is left for state.
+//! BUDGET-4. State fits while `owned` stays within the budget. It cannot wait, and payload is released when readers
+//!     reach its rows: a query fails for memory that is kept, never for payload that passes through.
 //!
 //! All orderings are Relaxed: the numbers hand nothing over, and read-modify-writes of one word are totally ordered.
-//! Only `owned` is bound by a limit, so one word decides; payload that arrives while it does comes after.
+//! Only `owned` is bound by a limit, so one word decides; payload that arrives meanwhile counts after the decision.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::limit::MemoryLimit;
 
-/// Logs that grow leave one part in so many of the budget to state. An eighth of the default budget is a sixteenth of
+/// Growing logs leave one part in this many of the budget to state. An eighth of the default budget is a sixteenth of
 /// the machine: enough for the state of most queries, and logs with seven eighths do not miss it.
 const KEPT_FROM_LOGS: usize = 8;
 
@@ -46,37 +47,37 @@ impl Budget {
         self.payload.load(Relaxed)
     }
 
-    /// The most that was in use, as seen by those who took it.
+    /// Returns the most that was in use, as seen by the requests that took it.
     pub(super) fn peak(&self) -> usize {
         self.peak.load(Relaxed)
     }
 
-    /// Bytes that are not in use.
+    /// Returns the bytes not in use.
     pub(super) fn free(&self) -> usize {
         self.bytes.saturating_sub(self.used())
     }
 
-    /// Whether more is in use than logs may grow to: whoever can wait should.
+    /// Returns true if more is in use than logs may grow to: a caller that can wait should.
     pub(super) fn is_over(&self) -> bool {
         self.used() > self.bytes - self.bytes / KEPT_FROM_LOGS
     }
 
-    /// Takes what a log reserves, if it fits (BUDGET-2).
+    /// Takes a log's reservation, if it fits (BUDGET-2).
     pub(super) fn try_reserve(&self, bytes: usize) -> Result<(), MemoryLimit> {
         self.try_own(bytes, self.payload(), self.bytes)
     }
 
-    /// Takes what a log wants beyond its reservation, if it fits (BUDGET-3).
+    /// Takes the growth of a log beyond its reservation, if it fits (BUDGET-3); returns false if it does not.
     pub(super) fn try_grow(&self, bytes: usize) -> bool {
         self.try_own(bytes, self.payload(), self.bytes - self.bytes / KEPT_FROM_LOGS).is_ok()
     }
 
-    /// Takes what state wants, if it fits (BUDGET-4).
+    /// Takes the growth of state, if it fits (BUDGET-4).
     pub(super) fn try_state(&self, bytes: usize) -> Result<(), MemoryLimit> {
         self.try_own(bytes, 0, self.bytes)
     }
 
-    /// Owns `bytes` more if that stays within `limit`, where `beside` counts too.
+    /// Adds `bytes` to `owned` if the sum stays within `limit`, counting `beside` as well.
     fn try_own(&self, bytes: usize, beside: usize, limit: usize) -> Result<(), MemoryLimit> {
         if bytes == 0 {
             return Ok(());
@@ -94,7 +95,7 @@ impl Budget {
         }
     }
 
-    /// Says that `bytes` are no longer owned.
+    /// Subtracts `bytes` from `owned`.
     pub(super) fn release(&self, bytes: usize) {
         let before = self.owned.fetch_sub(bytes, Relaxed);
         debug_assert!(before >= bytes, "only what was charged is released");
@@ -106,10 +107,10 @@ impl Budget {
         self.peak.fetch_max(before + bytes + self.owned.load(Relaxed), Relaxed);
     }
 
-    /// Says that payload was let go of.
+    /// Subtracts released payload.
     pub(super) fn unpin(&self, bytes: usize) {
         let before = self.payload.fetch_sub(bytes, Relaxed);
-        debug_assert!(before >= bytes, "only what was pinned is let go of");
+        debug_assert!(before >= bytes, "only what was pinned is released");
     }
 }
 

@@ -1,26 +1,27 @@
-//! The numbers behind an account, which every piece of the log's memory has a hold of as well.
+//! The numbers of an account, shared with every piece of the log's memory.
 //!
-//! The log grows its charge before it takes memory, on the thread of its writer. Memory and payload leave on whatever
-//! thread lets go of them last, which may be long after the log and its account are gone.
+//! The log grows its charge before it takes memory, on the thread of its writer. Memory and payload leave on the
+//! thread of their last owner, which may be long after the log and its account are gone.
 //!
-//! CHARGE-1. `state` has the bytes held and whether the account is CLOSED. What chunks are charged follows from this word:
-//!     `held` when it is closed, else `max(reserved, held)`. Every change of the word goes with exactly the change of
-//!     `used_bytes` that belongs to its two values: before it when it rises, after it when it falls (COORDINATOR-2). So the sum
-//!     is right however changes of many threads mix.
-//! CHARGE-2. CLOSED is final. It gives back what was reserved and not held; what is held stays charged until it is let go
-//!     of, and nothing more is.
-//! CHARGE-3. Bytes come into `held` by `try_grow` alone, ahead of the memory they are for. They leave it once: with that
+//! CHARGE-1. `state` holds the bytes held and whether the account is CLOSED. The charge for chunks follows from this
+//!     word: `held` when it is closed, else `max(reserved, held)`. Every change of the word goes with exactly the
+//!     change of `used_bytes` that belongs to its two values: before it when it rises, after it when it falls
+//!     (COORDINATOR-2). So the sum is right however changes of many threads interleave.
+//! CHARGE-2. CLOSED is final. Closing releases what was reserved and not held; what is held stays charged until it is
+//!     released, and nothing is added.
+//! CHARGE-3. Bytes enter `held` by `try_grow` alone, ahead of the memory they are for. They leave it once: with that
 //!     memory, when it is detached or else dropped; or by `shrink`, when no memory came of them.
-//! CHARGE-4. Payload is off the charge when whoever charged it releases it, be the account closed or not.
+//! CHARGE-4. Payload is off the charge when the owner that charged it releases it, whether the account is closed or
+//!     not.
 //!
 //! All orderings are Relaxed: these numbers hand nothing over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::allocator::CoordinatorCore;
 use super::counters::SharedCounter;
 use super::limit::MemoryLimit;
-use super::source::CoordinatorCore;
 
 /// The top bit, which no size reaches.
 const CLOSED: usize = !(usize::MAX >> 1);
@@ -31,19 +32,19 @@ fn held(state: usize) -> usize {
 
 #[derive(Debug)]
 pub(super) struct Charge {
-    pub(super) source: Arc<CoordinatorCore>,
+    pub(super) core: Arc<CoordinatorCore>,
     reserved: usize,
     state: AtomicUsize,
     payload: AtomicUsize,
-    /// Chunks that the log says wait for their turn.
+    /// Spare chunks, as the log reports them.
     pub(super) spare: SharedCounter,
 }
 
 impl Charge {
-    pub(super) fn open(source: Arc<CoordinatorCore>, reserved: usize) -> Result<Self, MemoryLimit> {
-        source.budget.try_reserve(reserved)?;
+    pub(super) fn open(core: Arc<CoordinatorCore>, reserved: usize) -> Result<Self, MemoryLimit> {
+        core.budget.try_reserve(reserved)?;
         Ok(Self {
-            source,
+            core,
             reserved,
             state: AtomicUsize::new(0),
             payload: AtomicUsize::new(0),
@@ -51,7 +52,7 @@ impl Charge {
         })
     }
 
-    /// What chunks are charged (CHARGE-1).
+    /// Returns the charge for chunks (CHARGE-1).
     fn for_chunks(&self, state: usize) -> usize {
         if state & CLOSED == 0 { state.max(self.reserved) } else { held(state) }
     }
@@ -64,33 +65,33 @@ impl Charge {
         self.payload.load(Relaxed)
     }
 
-    /// Chunks and payload together.
+    /// Returns the bytes of chunks and payload together.
     pub(super) fn all(&self) -> usize {
         self.for_chunks(self.state.load(Relaxed)) + self.payload()
     }
 
-    /// Whether the log may have chunks of so many bytes, beside its payload.
+    /// Returns true if the log may have chunks of that many bytes, with its payload.
     pub(super) fn fits_cap(&self, held: usize) -> bool {
-        held.saturating_add(self.payload()) <= self.source.options.log_cap_bytes
+        held.saturating_add(self.payload()) <= self.core.options.log_cap_bytes
     }
 
     pub(super) fn try_grow(&self, bytes: usize) -> bool {
         let mut state = self.state.load(Relaxed);
         loop {
             let grown = held(state).saturating_add(bytes);
-            // COORDINATOR-4: within the reservation the cap does not count, and there is nothing more to charge.
+            // COORDINATOR-4: within the reservation the cap does not apply, and there is nothing more to charge.
             let allowed = grown <= self.reserved || self.fits_cap(grown);
             if (state | grown) & CLOSED != 0 || !allowed {
                 return false;
             }
             let more = self.for_chunks(grown) - self.for_chunks(state);
-            if !self.source.budget.try_grow(more) {
+            if !self.core.budget.try_grow(more) {
                 return false;
             }
             match self.state.compare_exchange(state, grown, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => {
-                    self.source.budget.release(more);
+                    self.core.budget.release(more);
                     state = now;
                 }
             }
@@ -104,28 +105,28 @@ impl Charge {
             let shrunk = held(state).saturating_sub(bytes) | state & CLOSED;
             match self.state.compare_exchange(state, shrunk, Relaxed, Relaxed) {
                 Ok(_) => {
-                    return self.source.budget.release(self.for_chunks(state) - self.for_chunks(shrunk));
+                    return self.core.budget.release(self.for_chunks(state) - self.for_chunks(shrunk));
                 }
                 Err(now) => state = now,
             }
         }
     }
 
-    /// Gives back what was reserved and is not held (CHARGE-2).
+    /// Releases what was reserved and is not held (CHARGE-2).
     pub(super) fn close(&self) {
         let state = self.state.fetch_or(CLOSED, Relaxed);
-        self.source.budget.release(self.for_chunks(state) - self.for_chunks(state | CLOSED));
+        self.core.budget.release(self.for_chunks(state) - self.for_chunks(state | CLOSED));
     }
 
     pub(super) fn charge_payload(&self, bytes: usize) {
-        self.source.budget.pin(bytes);
+        self.core.budget.pin(bytes);
         self.payload.fetch_add(bytes, Relaxed);
     }
 
     pub(super) fn release_payload(&self, bytes: usize) {
         let before = self.payload.fetch_sub(bytes, Relaxed);
         debug_assert!(before >= bytes, "only payload that was charged is released");
-        self.source.budget.unpin(bytes);
+        self.core.budget.unpin(bytes);
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
     fn closing_leaves_what_is_held() {
         for (held, before, after) in [(0, 100, 0), (60, 100, 60), (100, 100, 100), (300, 300, 300)] {
             let charge = charge(100);
-            let used = || charge.source.budget.used();
+            let used = || charge.core.budget.used();
             assert!(charge.try_grow(held));
             assert_eq!(used(), before);
             charge.close();
@@ -163,10 +164,10 @@ mod tests {
         assert!(!charge.try_grow(1));
         assert!(!charge.try_grow(0));
         charge.shrink(20);
-        assert_eq!(charge.source.budget.used(), 37);
+        assert_eq!(charge.core.budget.used(), 37);
         charge.release_payload(7);
         charge.shrink(30);
-        assert_eq!((charge.all(), charge.source.budget.used()), (0, 0));
+        assert_eq!((charge.all(), charge.core.budget.used()), (0, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What memory came to: numbers that any thread adds to and any thread reads.
+//! Memory counters: numbers that any thread adds to and any thread reads.
 //!
 //! All orderings are Relaxed: a number hands nothing over. What is counted down was counted up before by the same
 //! thread, or by one that handed the memory over, so no number falls below zero.
@@ -7,45 +7,45 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::budget::Budget;
 
-/// What memory came to, at some moment.
+/// A snapshot of all memory counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes for all logs and all state together.
+    /// The budget, for all logs and all state together.
     pub budget_bytes: u64,
     /// Bytes in use: charges of all logs, and state.
     pub used_bytes: u64,
-    /// Bytes of used_bytes that are payload, buffers from outside that chunks keep alive, or copies of results that wait
-    /// to be read.
+    /// Bytes of used_bytes that are payload: foreign buffers that chunks keep alive, or copies of results that wait to
+    /// be read.
     pub pinned_bytes: u64,
-    /// Bytes that were handed to the user, who has not let go of them. Not part of used_bytes.
+    /// Bytes handed to the user and not released yet. Not part of used_bytes.
     pub exported_bytes: u64,
     /// Bytes of used_bytes that are state.
     pub state_bytes: u64,
-    /// Chunks with logs.
+    /// Chunks owned by logs.
     pub chunks_live: u64,
-    /// Chunks of those that wait for their turn.
+    /// Those of them that are spare.
     pub chunks_spare: u64,
-    /// Chunks with the coordinator, ready for a log.
+    /// Chunks in the pool, ready for a log.
     pub chunks_pooled: u64,
-    /// Chunks with the user.
+    /// Chunks that the user keeps.
     pub chunks_exported: u64,
-    /// Chunks that logs asked for ahead of need.
+    /// Chunks that logs ordered ahead of need.
     pub chunks_requested: u64,
-    /// Chunks that a log had to get in the middle of its work. Zero in a steady state.
+    /// Chunks that a log had to allocate in the middle of its work. Zero in a steady state.
     pub inline_allocations: u64,
-    /// Chunks that the allocator thread made ready.
+    /// Chunks that the allocator thread prepared.
     pub background_allocations: u64,
-    /// Chunks that a log used again.
+    /// Chunks that a log reused.
     pub recycles: u64,
-    /// Chunks that went back from the pool to the system.
+    /// Chunks that the pool returned to the system.
     pub trims: u64,
     /// Time that writers waited for memory.
     pub backpressure_ns: u64,
-    /// The most bytes that were ever in use, as seen by those who took them.
+    /// The most bytes that were ever in use, as seen by the requests that took them.
     pub peak_used_bytes: u64,
 }
 
-/// A number that many threads count.
+/// A number that many threads add to.
 #[derive(Debug, Default)]
 pub(super) struct SharedCounter(AtomicU64);
 
@@ -63,7 +63,7 @@ impl SharedCounter {
     }
 }
 
-/// The numbers behind [`Counters`], except those of the budget.
+/// The numbers of [`Counters`], except those of the budget.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) exported_bytes: SharedCounter,

@@ -3,16 +3,16 @@
 use penstock_types::ByteSize;
 use thiserror::Error;
 
-/// Memory that does not fit the budget.
+/// A request for memory that does not fit the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "out of memory budget: {} more needed, {} of {} in use; raise budget=..., or run fewer or smaller queries at a time",
     ByteSize(*needed_bytes as u64), ByteSize(*used_bytes as u64), ByteSize(*budget_bytes as u64)
 )]
 pub struct MemoryLimit {
-    /// Bytes that were asked for, on top of those in use.
+    /// Bytes requested, on top of those in use.
     pub needed_bytes: usize,
-    /// Bytes in use when they were asked for, without payload where that does not count.
+    /// Bytes in use at the request, without payload where that does not count.
     pub used_bytes: usize,
     /// The budget.
     pub budget_bytes: usize,

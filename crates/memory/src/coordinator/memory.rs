@@ -8,27 +8,28 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::charge::Charge;
 use crate::platform::Mapping;
 
-/// A piece of memory. It goes back to the pool when it is dropped, on any thread and without waiting (COORDINATOR-5).
+/// A piece of memory. It returns to the pool when it is dropped, on any thread and without waiting (COORDINATOR-5).
 ///
-/// It was charged to the account it is made for, and takes its bytes off again when it is dropped, unless it was
+/// It is charged to the account it was made for, and takes its bytes off again when it is dropped, unless it was
 /// [detached](Self::detach) and they left before (CHARGE-3). The account may be gone by then.
 ///
-/// Rows in it may be handed out as they stand. It stays charged while the log has it, or some of them wait to be read:
-/// each has a [claim](Self::claim). With the last claim it is detached, if somebody still has it then.
+/// Its rows may be handed out in place. It stays charged while the log owns it, or some of those rows wait to be read:
+/// each of these has a [claim](Self::claim). When the last claim is dropped, the memory is detached if it still has an
+/// owner.
 ///
-/// All bytes are initialised. They are zero the first time, and later what the one before left there.
+/// All bytes are initialised. They are zero at first, and later whatever the previous owner wrote.
 #[derive(Debug)]
 pub struct Memory {
     mapping: ManuallyDrop<Mapping>,
     charge: Arc<Charge>,
     exported: AtomicBool,
-    /// Whether rows of it were handed out, or are about to be.
+    /// True once rows of it were handed out, or are about to be.
     kept: AtomicBool,
-    /// Who it stays charged for: the log, and results that wait.
+    /// Number of claims that keep it charged: the log's, and those of waiting results.
     claims: AtomicUsize,
 }
 
-/// Says that memory is charged for results that wait to be read.
+/// Keeps memory charged for results that wait to be read.
 #[derive(Debug)]
 pub struct Claim(Arc<Memory>);
 
@@ -39,9 +40,9 @@ impl Drop for Claim {
 }
 
 impl Memory {
-    /// Takes over a piece that was with the coordinator (COORDINATOR-1).
+    /// Takes over a piece from the coordinator (COORDINATOR-1).
     pub(super) fn new(mapping: Mapping, charge: Arc<Charge>) -> Self {
-        let tally = &charge.source.tally;
+        let tally = &charge.core.tally;
         tally.live.add(1);
         tally.pooled.sub(1);
         Self {
@@ -53,34 +54,35 @@ impl Memory {
         }
     }
 
-    /// Where it starts.
+    /// Returns the start.
     pub fn ptr(&self) -> NonNull<u8> {
         self.mapping.as_ptr()
     }
 
-    /// Its size.
+    /// Returns the size.
     pub fn bytes(&self) -> usize {
         self.mapping.bytes()
     }
 
-    /// Charges payload that whoever has this memory keeps alive. It is there already, so it always goes through (COORDINATOR-3).
+    /// Charges payload that the owner of this memory keeps alive. The payload is already in memory, so this always
+    /// succeeds (COORDINATOR-3).
     pub fn charge_payload(&self, bytes: usize) {
         self.charge.charge_payload(bytes);
     }
 
-    /// Takes payload off that was charged here or with other memory of the log, after it was let go of (CHARGE-4).
+    /// Takes off payload that was charged here or with other memory of the log, after it was released (CHARGE-4).
     pub fn release_payload(&self, bytes: usize) {
         self.charge.release_payload(bytes);
     }
 
-    /// Keeps it for rows that wait to be read. The log, whose memory it is, does not use it again.
+    /// Keeps it for rows that wait to be read. The log that owns the memory does not reuse it.
     pub(crate) fn claim(self: &Arc<Self>) -> Claim {
         self.claims.fetch_add(1, Ordering::Relaxed);
         self.kept.store(true, Ordering::Release);
         Claim(Arc::clone(self))
     }
 
-    /// One of those that it stays charged for lets go of it.
+    /// Drops one claim.
     pub(crate) fn unclaim(&self) {
         // AcqRel: the last one sees that it was kept.
         if self.claims.fetch_sub(1, Ordering::AcqRel) == 1 && self.is_kept() {
@@ -88,18 +90,18 @@ impl Memory {
         }
     }
 
-    /// Whether rows of it were handed out, or wait to be: then nobody writes to these any more.
+    /// Returns true if rows of it were handed out, or wait to be: then they are not written any more.
     pub fn is_kept(&self) -> bool {
         self.kept.load(Ordering::Acquire) || self.is_exported()
     }
 
-    /// Says that the user keeps it: its bytes leave the account of the log, and count as exported until it is dropped.
-    /// Whether this call did it; the second and later ones change nothing.
+    /// Hands the memory to the user: its bytes leave the account of the log, and count as exported until it is
+    /// dropped. Returns true for the call that did it; later calls change nothing.
     pub fn detach(&self) -> bool {
-        // AcqRel: of two threads the one that comes second must not go on before the first has decided.
+        // AcqRel: of two threads the second must not proceed before the first has decided.
         let first = !self.exported.swap(true, Ordering::AcqRel);
         if first {
-            let tally = &self.charge.source.tally;
+            let tally = &self.charge.core.tally;
             tally.exported_bytes.add(self.bytes() as u64);
             tally.exported.add(1);
             tally.live.sub(1);
@@ -108,7 +110,7 @@ impl Memory {
         first
     }
 
-    /// Whether the user keeps it.
+    /// Returns true if the user keeps it.
     pub fn is_exported(&self) -> bool {
         self.exported.load(Ordering::Acquire)
     }
@@ -117,10 +119,10 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let bytes = self.bytes();
-        // SAFETY: the memory is being dropped, and nobody uses `mapping` after this.
+        // SAFETY: the memory is being dropped, and `mapping` is not used after this.
         let mapping = unsafe { ManuallyDrop::take(&mut self.mapping) };
-        self.charge.source.take_back(mapping);
-        let tally = &self.charge.source.tally;
+        self.charge.core.take_back(mapping);
+        let tally = &self.charge.core.tally;
         if *self.exported.get_mut() {
             tally.exported_bytes.sub(bytes as u64);
             tally.exported.sub(1);

@@ -1,29 +1,31 @@
-//! The memory of the engine: who may have how much of it, and where it comes from.
+//! The memory of the engine: its budget and its supply.
 //!
-//! Logs get memory in pieces for their chunks. Each log has an [`LogAccount`], charged before it takes memory; state has
-//! a [`StateAccount`]. Pieces come from a pool of those that came back, or are mapped: in the background by one
-//! allocator thread, for a log that asks ahead with a [`ChunkOrder`], or in the caller's thread by
-//! [`LogAccount::allocate`].
+//! Logs get memory in pieces for their chunks. Each log has a [`LogAccount`], charged before it takes memory; state
+//! has a [`StateAccount`]. Pieces come from a pool of returned ones, or are mapped: in the background by one allocator
+//! thread, for a log that orders ahead with a [`ChunkOrder`], or in the caller's thread by [`LogAccount::allocate`].
 //!
 //! COORDINATOR-1. A piece is with one [`Memory`], in the pool, or on its way between them; never in two of these.
-//! COORDINATOR-2. A charge rises before memory leaves and falls after it returns: it may read high for an instant, never low.
-//!     At rest `used_bytes` is the sum of all charges: per log `max(reserved, held) + payload`, or `held + payload`
-//!     once its account is gone, the bytes of state, and of results that were copied and wait.
-//! COORDINATOR-3. Only payload, and results that wait, take `used_bytes` beyond the budget: they are there already when they are
-//!     counted.
-//! COORDINATOR-4. What a log reserved is charged for as long as it has its account, so growth of others cannot take it away.
-//! COORDINATOR-5. Dropping memory waits for nobody: no lock, no thread. In a forked child, where there is no allocator thread and
-//!     a lock may be held for ever, it goes to the system directly.
-//! COORDINATOR-6. The pool is memory too: what it keeps fits into the budget beside `used_bytes`, once the allocator had its turn.
+//! COORDINATOR-2. A charge rises before memory leaves and falls after it returns: it may read high for an instant,
+//!     never low. At rest `used_bytes` is the sum of all charges: per log `max(reserved, held) + payload`, or `held +
+//!     payload` once its account is gone, the bytes of state, and of copied results that wait.
+//! COORDINATOR-3. Only payload, and results that wait, take `used_bytes` beyond the budget: they are already in memory
+//!     when they are counted.
+//! COORDINATOR-4. A log's reservation is charged for as long as it has its account, so growth of others cannot take it
+//!     away.
+//! COORDINATOR-5. Dropping memory never waits: it takes no lock and needs no thread. In a forked child, where there is
+//!     no allocator thread and a lock may be held for ever, the memory goes to the system directly.
+//! COORDINATOR-6. The pool is memory too: what it keeps fits into the budget next to `used_bytes`, once the allocator
+//!     has run.
 //!
-//! - `budget`, `limit`: `used_bytes`, and the refusal of what does not fit
+//! - `budget`, `limit`: `used_bytes`, and the refusal of requests that do not fit
 //! - `account`, `charge`, `state`: charges of logs and of state
-//! - `results`: what waits to be read
+//! - `results`: results that wait to be read
 //! - `memory`, `order`: one piece of memory, and the order for the next
-//! - `pool`, `source`: pieces for reuse, and the thread that maps and unmaps
-//! - `counters`: what all of it came to
+//! - `pool`, `allocator`: pieces for reuse, and the thread that maps and unmaps
+//! - `counters`: the numbers of all of these
 
 mod account;
+mod allocator;
 mod budget;
 mod charge;
 mod counters;
@@ -33,7 +35,6 @@ mod options;
 mod order;
 mod pool;
 mod results;
-mod source;
 mod state;
 
 use std::io;
@@ -51,74 +52,75 @@ pub use self::results::{Hold, ResultAccount};
 pub use self::state::StateAccount;
 pub use penstock_queue::supply::Refused;
 
-use self::source::{Allocator, CoordinatorCore};
+use self::allocator::{Allocator, CoordinatorCore};
 
-/// Gives out memory within a budget. A handle: clones speak of the same budget, and the allocator thread ends with
-/// the last of them, if it was not closed before. Accounts of logs count as handles.
+/// Gives out memory within a budget. A handle: clones share one budget, and the allocator thread ends with the last of
+/// them, if it was not closed before. Accounts of logs count as handles.
 #[derive(Clone, Debug)]
 pub struct Coordinator(Arc<CoordinatorHandle>);
 
 #[derive(Debug)]
 struct CoordinatorHandle {
-    source: Arc<CoordinatorCore>,
-    /// `None` once it was told to end.
+    core: Arc<CoordinatorCore>,
+    /// `None` once it is closed.
     allocator: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Coordinator {
-    /// A budget with nothing in use, and an allocator thread that waits for orders.
+    /// Creates a budget with nothing in use, and an allocator thread that waits for orders.
     pub fn new(options: CoordinatorOptions) -> io::Result<Self> {
-        let source = Arc::new(CoordinatorCore::new(options));
-        let serving = Arc::clone(&source);
+        let core = Arc::new(CoordinatorCore::new(options));
+        let serving = Arc::clone(&core);
         let allocator = thread::Builder::new().name("penstock-allocator".to_owned()).spawn(move || {
             serving.supply.serve(&mut Allocator(&serving));
             serving.clear();
         })?;
-        Ok(Self(Arc::new(CoordinatorHandle { source, allocator: Mutex::new(Some(allocator)) })))
+        Ok(Self(Arc::new(CoordinatorHandle { core, allocator: Mutex::new(Some(allocator)) })))
     }
 
-    /// An account for a log that can always have `bytes` for its first chunks: they are in use from now on (COORDINATOR-4).
+    /// Opens an account for a log that can always have `bytes` for its first chunks: they are in use from now on
+    /// (COORDINATOR-4).
     pub fn reserve(&self, bytes: usize) -> Result<LogAccount, MemoryLimit> {
         LogAccount::open(self.clone(), bytes)
     }
 
-    /// An account for the state of an operator.
+    /// Opens an account for the state of an operator.
     pub fn state_account(&self) -> StateAccount {
-        StateAccount::new(Arc::clone(&self.0.source))
+        StateAccount::new(Arc::clone(&self.0.core))
     }
 
-    /// An account for results that wait to be read.
+    /// Opens an account for results that wait to be read.
     pub fn result_account(&self) -> ResultAccount {
-        ResultAccount::new(Arc::clone(&self.0.source))
+        ResultAccount::new(Arc::clone(&self.0.core))
     }
 
-    /// What it was made with.
+    /// Returns the options it was created with.
     pub fn options(&self) -> &CoordinatorOptions {
-        &self.0.source.options
+        &self.0.core.options
     }
 
-    /// What memory came to so far. Each number is right by itself; together they are not of one instant.
+    /// Returns the counters. Each number is right by itself; together they are not of one instant.
     pub fn snapshot(&self) -> Counters {
-        self.0.source.tally.snapshot(&self.0.source.budget)
+        self.0.core.tally.snapshot(&self.0.core.budget)
     }
 
-    /// Ends the allocator thread before the last handle is gone: for when no log is left. Orders are refused from now on.
+    /// Ends the allocator thread before the last handle is gone, when no log is left. Orders are refused from now on.
     pub fn close(&self) {
         self.0.close();
     }
 
-    fn source(&self) -> &Arc<CoordinatorCore> {
-        &self.0.source
+    fn core(&self) -> &Arc<CoordinatorCore> {
+        &self.0.core
     }
 }
 
 impl CoordinatorHandle {
     fn close(&self) {
-        self.source.supply.close();
+        self.core.supply.close();
         let allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Where the allocator itself dropped the last handle, with a waker, it ends by itself.
+        // If the allocator thread itself dropped the last handle, with a waker, it ends by itself.
         if let Some(allocator) = allocator.filter(|thread| thread.thread().id() != thread::current().id()) {
-            // A panic there has been reported, and refused every order: nobody waits for memory.
+            // A panic there has been reported, and refused every order: no log waits for memory.
             let _ = allocator.join();
         }
     }
@@ -126,7 +128,7 @@ impl CoordinatorHandle {
 
 impl Drop for CoordinatorHandle {
     fn drop(&mut self) {
-        if self.source.is_of_this_process() {
+        if self.core.is_of_this_process() {
             return self.close();
         }
         // A forked child has no such thread: there is nothing to stop, and joining it would never end.

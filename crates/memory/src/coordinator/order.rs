@@ -10,10 +10,10 @@ use super::memory::Memory;
 use super::pool::chunk_bytes;
 use crate::platform::Mapping;
 
-/// Memory for one chunk at a time, made ready by the allocator thread. What was made and never taken goes back; what the
-/// log charged for it stays with the log, to shrink.
+/// Memory for one chunk at a time, prepared by the allocator thread. Memory that was prepared and never taken returns
+/// to the pool; its charge stays with the log, to shrink.
 ///
-/// In a forked child there is no allocator thread: nothing can be ordered, and an order that was under way is refused.
+/// In a forked child there is no allocator thread: no order can be made, and an open one is refused.
 #[derive(Debug)]
 pub struct ChunkOrder {
     order: SupplyOrder<usize, Mapping>,
@@ -22,32 +22,32 @@ pub struct ChunkOrder {
 
 impl ChunkOrder {
     pub(super) fn new(charge: Arc<Charge>, wake: Arc<dyn Wake>) -> Self {
-        Self { order: charge.source.supply.order(wake), charge }
+        Self { order: charge.core.supply.order(wake), charge }
     }
 
-    /// Asks for memory of [`chunk_bytes`]`(bytes)`, which the log has charged to its account. False when an order is
-    /// under way already, and in a forked child: then nothing was asked for.
+    /// Orders memory of [`chunk_bytes`]`(bytes)`, which the log has charged to its account. Returns false without an
+    /// order when one is already open, and in a forked child.
     pub fn ask(&mut self, bytes: usize) -> bool {
-        // Nobody would answer, and the lock that wakes the allocator may be held for ever.
-        if !self.charge.source.is_of_this_process() {
+        // The order would never be answered, and the lock that wakes the allocator may be held for ever.
+        if !self.charge.core.is_of_this_process() {
             return false;
         }
         let asked = self.order.ask(chunk_bytes(bytes));
-        self.charge.source.tally.requested.add(u64::from(asked));
+        self.charge.core.tally.requested.add(u64::from(asked));
         asked
     }
 
-    /// Whether an order is under way: asked for, and its answer not taken yet.
+    /// Returns true while an order is open: made, and its answer not taken yet.
     pub fn is_waiting(&self) -> bool {
         self.order.is_waiting()
     }
 
-    /// Takes the answer, if there is one. A refusal leaves the charge with the log, to ask again or to shrink.
+    /// Takes the answer, if there is one. A refusal leaves the charge with the log, to order again or to shrink.
     pub fn take(&mut self) -> Option<Result<Memory, Refused>> {
         let answer = match self.order.take() {
             None if self.is_orphaned() => {
-                // The one that was under way is dropped; this one is never asked for.
-                self.order = self.charge.source.supply.order(Arc::new(NoWake));
+                // The open order is dropped; its replacement is never used.
+                self.order = self.charge.core.supply.order(Arc::new(NoWake));
                 Err(Refused)
             }
             answer => answer?,
@@ -55,8 +55,8 @@ impl ChunkOrder {
         Some(answer.map(|mapping| Memory::new(mapping, Arc::clone(&self.charge))))
     }
 
-    /// Whether an order is under way that the allocator thread of another process would have to answer.
+    /// Returns true if an order is open that only the allocator thread of another process could answer.
     fn is_orphaned(&self) -> bool {
-        self.order.is_waiting() && !self.charge.source.is_of_this_process()
+        self.order.is_waiting() && !self.charge.core.is_of_this_process()
     }
 }

@@ -1,10 +1,10 @@
-//! Memory that came back, by size, for whoever needs that size next.
+//! A pool of returned memory, by size.
 //!
-//! Sizes are powers of two, so that what one log gives back fits another.
+//! Sizes are powers of two, so that memory returned by one log fits another.
 
 use crate::platform::{Mapping, PAGE_BYTES};
 
-/// The size that memory of at least `bytes` comes in: a power of two, a page or more.
+/// Returns the allocated size of memory of at least `bytes`: a power of two, a page or more.
 ///
 /// # Panics
 /// When there is no such power of two.
@@ -20,10 +20,10 @@ fn class(bytes: usize) -> usize {
     (bytes / PAGE_BYTES).ilog2() as usize
 }
 
-/// Memory for reuse. The newest of a size goes first: it is most likely in a cache.
+/// Memory for reuse. The newest of a size is taken first: it is most likely in a cache.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
-    /// `classes[n]` has those of `PAGE_BYTES << n` bytes.
+    /// `classes[n]` holds those of `PAGE_BYTES << n` bytes.
     classes: Vec<Vec<Mapping>>,
     bytes: usize,
 }
@@ -44,7 +44,8 @@ impl Pool {
         Some(mapping)
     }
 
-    /// Takes out what is beyond `limit` bytes, for the caller to drop. The largest go first: the fewest calls.
+    /// Takes out the excess over `limit` bytes, for the caller to drop. The largest go first, which takes the fewest
+    /// calls.
     pub(super) fn trim(&mut self, limit: usize) -> Vec<Mapping> {
         let mut trimmed = Vec::new();
         for mappings in self.classes.iter_mut().rev() {

@@ -1,69 +1,70 @@
-//! Results that wait to be read: charged to the budget until somebody has them.
+//! Results that wait to be read: charged to the budget until a reader has them.
 //!
-//! What is handed out as it stands keeps the charge of its log, see [`Claim`](super::Claim). Copies are there already
-//! when they are counted, like payload, and hold back whoever makes them: at most one batch for each output is made
-//! whatever the budget says, so that no reader waits for another.
+//! Rows that are handed out in place keep the charge of their log, see [`Claim`](super::Claim). Copies are already in
+//! memory when they are counted, like payload, and hold back their producer: at most one batch per output is made
+//! regardless of the budget, so that no reader waits for another.
 
 use std::sync::Arc;
 
-use super::source::CoordinatorCore;
+use super::allocator::CoordinatorCore;
 
-/// The part of the budget that copies for one output may take while nobody reads them, up to the cap of a log.
+/// The copies of one output may take one part in this many of the budget while they are unread, up to the cap of a
+/// log.
 const RESULTS_SHARE: usize = 16;
-/// The part of the budget that one batch may take, within these bounds.
+/// One batch may take one part in this many of the budget, within these bounds.
 const BATCH_SHARE: usize = 64;
-const LEAST_BATCH_BYTES: usize = 64 << 10;
-const MOST_BATCH_BYTES: usize = 8 << 20;
+const MIN_BATCH_BYTES: usize = 64 << 10;
+const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// Who counts results that wait. A handle; clones speak of the same budget.
+/// Counts results that wait. A handle; clones share one budget.
 #[derive(Clone, Debug)]
 pub struct ResultAccount {
-    source: Arc<CoordinatorCore>,
+    core: Arc<CoordinatorCore>,
 }
 
 impl ResultAccount {
-    pub(super) fn new(source: Arc<CoordinatorCore>) -> Self {
-        Self { source }
+    pub(super) fn new(core: Arc<CoordinatorCore>) -> Self {
+        Self { core }
     }
 
-    /// Counts bytes that are there, until the hold is dropped.
+    /// Counts bytes in memory until the hold is dropped.
     pub fn hold(&self, bytes: usize) -> Hold {
-        let mut hold = Hold { source: Arc::clone(&self.source), bytes: 0 };
+        let mut hold = Hold { core: Arc::clone(&self.core), bytes: 0 };
         hold.set(bytes);
         hold
     }
 
-    /// Whether so many bytes, beside `waiting` of the same output, should wait for a reader.
+    /// Returns true if that many bytes, with the `waiting` ones of the same output, should wait for a reader.
     pub fn is_too_much(&self, waiting: usize, bytes: usize) -> bool {
-        let most = (self.source.budget.bytes() / RESULTS_SHARE).min(self.source.options.log_cap_bytes);
-        waiting.saturating_add(bytes) > most || self.source.budget.is_over()
+        let most = (self.core.budget.bytes() / RESULTS_SHARE).min(self.core.options.log_cap_bytes);
+        waiting.saturating_add(bytes) > most || self.core.budget.is_over()
     }
 
-    /// Bytes that a batch of copies should not go beyond.
+    /// Returns the byte limit of a batch of copies.
     pub fn batch_bytes(&self) -> usize {
-        (self.source.budget.bytes() / BATCH_SHARE).clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES)
+        (self.core.budget.bytes() / BATCH_SHARE).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES)
     }
 }
 
-/// Bytes of results that wait. They are off the budget when this is dropped.
+/// Bytes of waiting results. They are off the budget when this is dropped.
 #[derive(Debug)]
 pub struct Hold {
-    source: Arc<CoordinatorCore>,
+    core: Arc<CoordinatorCore>,
     bytes: usize,
 }
 
 impl Hold {
-    /// Says how many there are now.
+    /// Sets the number of bytes.
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
-            self.source.budget.pin(bytes - self.bytes);
+            self.core.budget.pin(bytes - self.bytes);
         } else {
-            self.source.budget.unpin(self.bytes - bytes);
+            self.core.budget.unpin(self.bytes - bytes);
         }
         self.bytes = bytes;
     }
 
-    /// How many there are.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -71,6 +72,6 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.source.budget.unpin(self.bytes);
+        self.core.budget.unpin(self.bytes);
     }
 }

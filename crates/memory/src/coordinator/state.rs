@@ -1,53 +1,53 @@
 //! The state of one operator: charged to the budget, and never made to wait.
 //!
-//! Making state wait would end in a deadlock: without input no watermark, without a watermark no state is released.
-//! So state that does not fit is an error of its query.
+//! Making state wait would end in a deadlock: without input there is no watermark, and without a watermark no state is
+//! released. So state that does not fit is an error of its query.
 
 use std::sync::Arc;
 
+use super::allocator::CoordinatorCore;
 use super::limit::MemoryLimit;
-use super::source::CoordinatorCore;
 
-/// Bytes of one operator's state. They are given back when it is dropped.
+/// Bytes of one operator's state. Released when it is dropped.
 #[derive(Debug)]
 pub struct StateAccount {
-    source: Arc<CoordinatorCore>,
+    core: Arc<CoordinatorCore>,
     bytes: usize,
 }
 
 impl StateAccount {
-    pub(super) fn new(source: Arc<CoordinatorCore>) -> Self {
-        Self { source, bytes: 0 }
+    pub(super) fn new(core: Arc<CoordinatorCore>) -> Self {
+        Self { core, bytes: 0 }
     }
 
-    /// Says how large the state is now. When that does not fit, the account stays as it was.
+    /// Sets the size of the state. When it does not fit, the account is unchanged.
     pub fn set(&mut self, bytes: usize) -> Result<(), MemoryLimit> {
-        let state_bytes = &self.source.tally.state_bytes;
+        let state_bytes = &self.core.tally.state_bytes;
         if bytes > self.bytes {
-            self.source.budget.try_state(bytes - self.bytes)?;
+            self.core.budget.try_state(bytes - self.bytes)?;
             state_bytes.add((bytes - self.bytes) as u64);
         } else {
             state_bytes.sub((self.bytes - bytes) as u64);
-            self.source.budget.release(self.bytes - bytes);
+            self.core.budget.release(self.bytes - bytes);
         }
         self.bytes = bytes;
         Ok(())
     }
 
-    /// An account for a part of the state that is split off, with so many of its bytes, as far as it has them.
+    /// Splits off an account for a part of the state, with that many of its bytes, at most all of them.
     pub fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        Self { source: Arc::clone(&self.source), bytes }
+        Self { core: Arc::clone(&self.core), bytes }
     }
 
-    /// Takes over all that the other one has.
+    /// Takes over all bytes of the other account.
     pub fn absorb(&mut self, other: &mut Self) {
-        debug_assert!(Arc::ptr_eq(&self.source, &other.source), "both are of one budget");
+        debug_assert!(Arc::ptr_eq(&self.core, &other.core), "both accounts share one budget");
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// How large the state was said to be.
+    /// Returns the size that was set.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -55,7 +55,7 @@ impl StateAccount {
 
 impl Drop for StateAccount {
     fn drop(&mut self) {
-        self.source.tally.state_bytes.sub(self.bytes as u64);
-        self.source.budget.release(self.bytes);
+        self.core.tally.state_bytes.sub(self.bytes as u64);
+        self.core.budget.release(self.bytes);
     }
 }

@@ -1,15 +1,16 @@
-//! Where the chunks of a log come from, and where they go when every reader has left them.
+//! The supply of a log's chunks, and their reuse once every reader has left them.
 //!
 //! A log starts with two small chunks, which its reservation pays for. When the last spare goes into the directory,
-//! the next chunk is ordered, to be there before it is needed. A log that is used goes to larger chunks until its
-//! blocks are full; beyond that it grows only when its readers fall behind, and gives back what it does not need
-//! when they have caught up.
+//! the next chunk is ordered, to be there before it is needed. A log in use moves to larger chunks until its blocks
+//! are full; beyond that it grows only when its readers lag, and gives back what it does not need when they have
+//! caught up.
 //!
-//! KEEPER-1. A chunk is in the directory, among the spares, in limbo (left by every reader but held by a lease), or gone.
-//! KEEPER-2. The account holds the bytes of every chunk that is not exported, and those of the order under way. Chunks leave
-//!     it by themselves when they are dropped; an order that brings none is taken off here.
-//! KEEPER-3. A chunk whose rows bring much payload is not filled: it takes as many rows as keep its payload, by the last that
-//!     were seen, within a part of what the log may have.
+//! KEEPER-1. A chunk is in the directory, among the spares, in limbo (left by every reader but held by a lease), or
+//!     gone.
+//! KEEPER-2. The account holds the bytes of every chunk that is not exported, and those of the open order. A chunk
+//!     removes its own bytes when it is dropped; the keeper removes those of an order that brings no memory.
+//! KEEPER-3. A chunk whose rows bring much payload is not filled: it takes as many rows as keep its payload, estimated
+//!     from the last rows, within a share of the log's cap.
 
 use std::sync::Arc;
 
@@ -23,9 +24,9 @@ use crate::coordinator::{ChunkOrder, Coordinator, Inline, LogAccount, Memory};
 use crate::shape::{ChunkShape, Shapes};
 use crate::signal::Signal;
 
-/// Chunks that a log keeps when it is idle: the one being written and a spare.
+/// Chunks that an idle log keeps: the one being written and a spare.
 const IDLE_CHUNKS: usize = 2;
-/// The part of a log's cap that the payload of one chunk may take.
+/// The payload of one chunk may take one part in this many of a log's cap.
 const PAYLOAD_SHARE: usize = 8;
 
 type ChunkLog = log::Writer<Arc<Chunk>, Signal>;
@@ -39,9 +40,9 @@ pub(super) struct Keeper {
     spares: Vec<Arc<Chunk>>,
     limbo: Vec<Arc<Chunk>>,
     order: ChunkOrder,
-    /// Bytes of the order under way.
+    /// Bytes of the open order.
     ordered: usize,
-    /// Payload that a row brings, by the last ones.
+    /// Payload per row, estimated from the last rows.
     payload_per_row: usize,
     account: LogAccount,
 }
@@ -90,30 +91,31 @@ impl Keeper {
         self.account.count_spare(1);
     }
 
-    /// A spare of that class, here and now; the account was charged for it.
+    /// Allocates a spare of that class in this thread; the account was charged for it.
     fn allocate(&mut self, class: usize, inline: Inline) -> std::io::Result<()> {
         let memory = self.account.allocate(self.shapes.bytes(class), inline)?;
         self.spare(memory);
         Ok(())
     }
 
-    /// Whether a chunk is under way.
+    /// Returns true if a chunk is on order.
     pub(super) fn is_waiting(&self) -> bool {
         self.order.is_waiting()
     }
 
-    /// Notes payload that came with so many rows.
+    /// Updates the estimate with payload that came with that many rows.
     pub(super) fn note_payload(&mut self, bytes: usize, rows: usize) {
         self.payload_per_row = (bytes / rows.max(1)).max(self.payload_per_row / 8 * 7);
     }
 
-    /// Rows that a chunk may take: it keeps the payload of all of them until its last one is read (KEEPER-3).
+    /// Returns the number of rows that a chunk may take: it keeps the payload of all of them until its last one is
+    /// read (KEEPER-3).
     fn most_rows(&self) -> usize {
         let share = self.account.coordinator().options().log_cap_bytes / PAYLOAD_SHARE;
         share.checked_div(self.payload_per_row).map_or(usize::MAX, |rows| rows.max(1))
     }
 
-    /// Puts chunks into the directory until a block's worth of rows can be written, as far as there are any.
+    /// Puts chunks into the directory until a block's worth of rows can be written, as far as chunks are available.
     pub(super) fn provide(&mut self, core: &mut ChunkLog, strings: &mut Strings) {
         let most_rows = self.most_rows();
         let wanted = self.by_class[self.last].block.rows.min(most_rows) as u64;
@@ -143,7 +145,7 @@ impl Keeper {
 
     fn take_back(&mut self, mut chunk: Arc<Chunk>, in_directory: usize, strings: &mut Strings) {
         if chunk.is_exported() {
-            return; // its memory is the user's; payloads and all else go here
+            return; // the user owns its memory; payloads and all else are dropped here
         }
         let Some(free) = Arc::get_mut(&mut chunk) else {
             self.limbo.push(chunk);
@@ -167,7 +169,7 @@ impl Keeper {
         }
     }
 
-    /// What has been ordered, if it has arrived.
+    /// Receives the ordered chunk, if it has arrived.
     pub(super) fn receive(&mut self) {
         match self.order.take() {
             Some(Ok(memory)) => {
@@ -179,13 +181,13 @@ impl Keeper {
         }
     }
 
-    /// The largest spare. Without one, and with nothing left for readers to do, a new chunk at once: then nobody else
-    /// could bring the stream on.
+    /// Takes the largest spare. Without a spare, and with nothing left for readers to do, allocates a new chunk at
+    /// once: no other event would let the stream proceed.
     fn take(&mut self, core: &mut ChunkLog) -> Option<Arc<Chunk>> {
         self.receive();
         let stuck = self.spares.is_empty() && !self.order.is_waiting() && core.slowest() == core.position();
         if stuck && core.position() == core.end() && self.account.try_grow(self.shapes.start_bytes()) {
-            // A system without memory is backpressure, like a budget that is used up: somebody may give some back.
+            // A system without memory is backpressure, like a budget that is used up: memory may be given back later.
             if self.allocate(0, Inline::HotPath).is_err() {
                 self.account.shrink(self.shapes.start_bytes());
             }
@@ -205,21 +207,21 @@ impl Keeper {
         }
         let behind = core.chunks() > IDLE_CHUNKS;
         let class = if self.last < self.working || behind { self.last + 1 } else { self.last };
-        // The largest that the cap and the budget have room for.
+        // The largest class that fits the cap and the budget.
         for class in (0..=class.min(self.shapes.last())).rev() {
             let bytes = self.shapes.bytes(class);
             if self.account.try_grow(bytes) {
                 if self.order.ask(bytes) {
                     self.ordered = bytes;
                 } else {
-                    self.account.shrink(bytes); // nobody takes orders here
+                    self.account.shrink(bytes); // no order can be made in a forked child
                 }
                 return;
             }
         }
     }
 
-    /// Gives spares back while the log is drained, all but one and the smallest last.
+    /// Gives spares back while the log is drained, all but one, the smallest last.
     pub(super) fn trim(&mut self, core: &mut ChunkLog, strings: &mut Strings) {
         if core.slowest() < core.position() {
             return;

@@ -13,7 +13,7 @@ use crate::signal::Signal;
 pub enum Taken {
     /// Rows of one block.
     Rows(Lease),
-    /// Event time has come so far.
+    /// The watermark has advanced to this value.
     Watermark(i64),
     /// Another signal.
     Signal(Signal),
@@ -23,49 +23,49 @@ pub enum Taken {
     Closed,
 }
 
-/// Published rows of one block, and a hold on the chunk that they stand in.
+/// Published rows of one block, and a lease on the chunk that holds them.
 ///
-/// The rows stay as they are for as long as the lease lives, even when the reader has gone on (BLOCK_LOG-2).
+/// The rows do not change while the lease lives, even when the reader has moved on (BLOCK_LOG-2).
 pub struct Lease {
     chunk: Arc<Chunk>,
     span: BlockSpan,
 }
 
 impl Lease {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.span.rows()
     }
 
-    /// A column of the log's layout, with its mask if it may hold nulls.
+    /// Returns a column of the log's layout, with its mask if it may hold nulls.
     #[inline]
     pub fn column(&self, column: usize) -> Column<'_> {
-        // SAFETY: CHUNK-1. A lease is made of published rows of one block, and by BLOCK_LOG-2 the chunk is not reset while its
-        // owners include this lease.
+        // SAFETY: CHUNK-1. A lease is made of published rows of one block, and by BLOCK_LOG-2 the chunk is not reset
+        // while this lease is one of its owners.
         unsafe { self.chunk.column(column, self.span) }
     }
 
-    /// Whether any row of the column is null.
+    /// Returns true if any row of the column is null.
     pub fn has_nulls(&self, column: usize) -> bool {
         self.column(column).valid.is_some_and(|mask| mask.contains(&0))
     }
 
-    /// Whether these rows reach to the end of their block: no more will come to stand behind them there.
+    /// Returns true if these rows reach the end of their block: no row will follow them there.
     pub fn ends_block(&self) -> bool {
         self.span.end() == self.chunk.shape().block.rows
     }
 
-    /// The memory of the chunk, which leaves the log's account: whoever holds it keeps it from now on.
+    /// Returns the memory of the chunk and removes it from the log's account: the holder keeps it from now on.
     pub(crate) fn export(&self) -> Arc<Memory> {
         self.chunk.export()
     }
 
-    /// The memory of the chunk, which stays with the log's account until the claim is gone.
+    /// Returns the memory of the chunk, which stays in the log's account until the claim is dropped.
     pub(crate) fn claim(&self) -> (Arc<Memory>, Claim) {
         self.chunk.claim()
     }
 
-    /// Leaves only the first `rows` rows, for now.
+    /// Keeps only the first `rows` rows, for now.
     pub fn truncate(&mut self, rows: usize) {
         self.span = self.span.truncated(rows);
     }
@@ -81,7 +81,8 @@ impl LogReader {
         Self { core }
     }
 
-    /// What comes next, rows in a run of at most `limit` (BLOCK_LOG-1). The same again until it is consumed, or more rows of it.
+    /// Returns what comes next, rows in a run of at most `limit` (BLOCK_LOG-1). The result stays the same until it is
+    /// consumed, except that a run of rows may grow.
     pub fn peek(&mut self, limit: usize) -> Taken {
         match self.core.peek() {
             log::LogNext::Rows { chunk, offset, rows, .. } => {
@@ -96,29 +97,29 @@ impl LogReader {
         }
     }
 
-    /// Consumes rows that `peek` showed. Drop their lease before: a chunk that is still held is used again later, when
-    /// the writer looks anew, and nobody tells it to.
+    /// Consumes rows that `peek` has returned. Drop their lease before: a chunk that is still leased is reused later,
+    /// when the writer looks again, and no wake-up tells it to.
     pub fn advance(&mut self, rows: usize) {
         self.core.advance(rows as u64);
     }
 
-    /// Consumes the watermark or signal that `peek` showed.
+    /// Consumes the watermark or signal that `peek` has returned.
     pub fn pass(&mut self) {
         self.core.pass();
     }
 
-    /// Rows that wait.
+    /// Returns the number of waiting rows.
     pub fn pending(&self) -> u64 {
         self.core.pending()
     }
 
-    /// The last watermark that was passed.
+    /// Returns the last watermark that was passed.
     pub fn watermark(&self) -> i64 {
         self.core.watermark()
     }
 
-    /// Tells from any thread whether there is work for this reader.
-    pub fn gauge(&self) -> log::Gauge {
+    /// Returns a gauge that reports to any thread how much work waits for this reader.
+    pub fn gauge(&self) -> log::LogGauge {
         self.core.gauge()
     }
 }

@@ -1,10 +1,11 @@
-//! Which payloads a chunk shares and which it copies.
+//! Decides which payloads a chunk shares and which it copies.
 //!
-//! A long string or binary value stands outside its block. A chunk could keep the buffer alive that the value came
-//! in, but a filter may let one short value through out of a buffer of megabytes.
+//! A long string or binary value is outside its block. A chunk could keep the buffer alive that the value arrived in,
+//! but a filter may let one short value through out of a buffer of megabytes.
 //!
-//! STRINGS-1. A run shares a payload only if that keeps at most [`MOST_PINNED`] times the bytes alive that the run uses of it;
-//!     otherwise it copies them into an arena of the log. What is kept alive or copied is charged to the log.
+//! STRINGS-1. A run shares a payload only if the bytes kept alive are at most [`MAX_PINNED`] times the bytes that the
+//!     run uses of it; otherwise it copies the values into an arena of the log. What is kept alive or copied is
+//!     charged to the log.
 
 use std::sync::Arc;
 
@@ -16,12 +17,12 @@ use crate::chunk::Chunk;
 use crate::payload::{Arena, ArenaWriter, Identity, Payload, Payloads};
 use crate::view::{INLINE_BYTES, make_view, view_len};
 
-/// Bytes kept alive per byte used, at most.
-const MOST_PINNED: usize = 4;
-/// Bytes of a log's first arena. Each further one is twice as long, up to the most, or as long as a value that is longer.
+/// Most bytes kept alive per byte used.
+const MAX_PINNED: usize = 4;
+/// Bytes of a log's first arena. Each further one is twice as long, up to the maximum, or as long as a longer value.
 const FIRST_ARENA_BYTES: usize = 4 * 1024;
-const MOST_ARENA_BYTES: usize = 64 * 1024;
-/// Arenas that wait to be filled again.
+const MAX_ARENA_BYTES: usize = 64 * 1024;
+/// Most empty arenas kept for reuse.
 const SPARE_ARENAS: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -30,18 +31,18 @@ enum Target {
     Copied,
 }
 
-/// Writes views, and sees to their payloads.
+/// Writes views, and shares or copies their payloads.
 #[derive(Default)]
 pub(super) struct Strings {
-    /// Numbers in the present chunk's table, by what tells payloads apart; all are alive, since the chunk has them.
+    /// Numbers in the current chunk's table, by the identity of the payload; all are alive, since the chunk owns them.
     shared: HashMap<Identity, u32, RandomState>,
-    /// Pieces of memory that the present chunk was charged for.
+    /// Pieces of memory that were charged for the current chunk.
     charged: HashSet<usize, RandomState>,
     arena: Option<ArenaWriter>,
-    /// Number of the arena in the present chunk's table.
+    /// Number of the arena in the current chunk's table.
     arena_number: Option<u32>,
     spare: Vec<Arc<Arena>>,
-    /// Per payload of the run: bytes used, and what was decided. Of those that the run does not touch nothing is looked at.
+    /// Per payload of the run: bytes used, and the decision. Payloads that the run does not touch are not looked at.
     used: Vec<usize>,
     targets: Vec<Target>,
     touched: Vec<usize>,
@@ -56,14 +57,14 @@ fn with_payload(view: u128, number: u32) -> u128 {
 }
 
 impl Strings {
-    /// The next rows go into another chunk.
+    /// Resets the tables: the next rows go into another chunk.
     pub(super) fn turn(&mut self) {
         self.shared.clear();
         self.charged.clear();
         self.arena_number = None;
     }
 
-    /// Takes back a payload of a chunk that is free again.
+    /// Takes back a payload of a chunk that was reset.
     pub(super) fn take_back(&mut self, payload: Payload) {
         if let Payload::Arena(mut arena) = payload
             && self.spare.len() < SPARE_ARENAS
@@ -73,8 +74,8 @@ impl Strings {
         }
     }
 
-    /// Writes views `from..from + to.len()` of a piece for the rows of `chunk`; the bytes to charge the log for: those of
-    /// every payload that the chunk keeps alive from now on.
+    /// Writes views `from..from + to.len()` of a piece for the rows of `chunk`; returns the bytes to charge the log
+    /// for: those of every payload that the chunk keeps alive from now on.
     pub(super) fn write(
         &mut self,
         chunk: &Chunk,
@@ -98,7 +99,7 @@ impl Strings {
         }
         for (place, view) in to.iter_mut().enumerate() {
             if !piece.is_valid(from + place) {
-                *view = 0; // nobody may follow what stands under a null
+                *view = 0; // a view under a null must not be followed
             } else if view_len(*view) > INLINE_BYTES {
                 let used = &mut self.used[payload_of(*view)];
                 if *used == 0 {
@@ -124,7 +125,7 @@ impl Strings {
         charge
     }
 
-    /// Decides per payload that the run touches by STRINGS-1; the bytes to charge for what is shared.
+    /// Decides by STRINGS-1 for each payload that the run touches; returns the bytes to charge for shared ones.
     fn decide(&mut self, chunk: &Chunk, payloads: Payloads<'_>) -> usize {
         let mut charge = 0;
         for number in self.touched.drain(..) {
@@ -133,7 +134,7 @@ impl Strings {
             let identity = payload.identity();
             self.targets[number] = match self.shared.get(&identity) {
                 Some(&shared) => Target::Shared(shared),
-                None if payload.held_bytes() <= MOST_PINNED * used => {
+                None if payload.held_bytes() <= MAX_PINNED * used => {
                     let shared = chunk.payloads().push(payload.clone());
                     self.shared.insert(identity, shared);
                     if self.charged.insert(identity.memory) {
@@ -147,29 +148,29 @@ impl Strings {
         charge
     }
 
-    /// Copies a value into the arena; its view.
+    /// Copies a value into the arena and returns its view.
     fn copy(&mut self, chunk: &Chunk, bytes: &[u8], charge: &mut usize) -> u128 {
         if self.arena.as_ref().is_none_or(|arena| arena.room() < bytes.len()) {
             self.arena = Some(self.next_arena(bytes.len()));
             self.arena_number = None;
         }
-        let arena = self.arena.as_mut().expect("an arena with room was just seen to");
+        let arena = self.arena.as_mut().expect("the arena was just given room");
         let number = *self.arena_number.get_or_insert_with(|| {
             let payload = Payload::Arena(Arc::clone(arena.arena()));
             *charge += payload.held_bytes();
             chunk.payloads().push(payload)
         });
-        let offset = arena.push(bytes).expect("an arena with room was just seen to");
+        let offset = arena.push(bytes).expect("the arena was just given room");
         make_view(bytes, number, offset)
     }
 
-    /// An arena with room for so many bytes: a spare one, or a new one.
+    /// Returns an arena with room for that many bytes: a spare one, or a new one.
     fn next_arena(&mut self, bytes: usize) -> ArenaWriter {
         let fits = self.spare.iter().position(|arena| arena.capacity() >= bytes);
         let again = fits.and_then(|number| ArenaWriter::again(self.spare.swap_remove(number)));
         again.unwrap_or_else(|| {
             let last = self.arena.as_ref().map_or(0, |arena| arena.arena().capacity());
-            ArenaWriter::new((2 * last).clamp(FIRST_ARENA_BYTES, MOST_ARENA_BYTES).max(bytes))
+            ArenaWriter::new((2 * last).clamp(FIRST_ARENA_BYTES, MAX_ARENA_BYTES).max(bytes))
         })
     }
 }

@@ -16,17 +16,17 @@ use crate::layout::Layout;
 use crate::shape::Shapes;
 use crate::signal::Signal;
 
-/// A column of which some rows are written, and which.
+/// A column, and the rows of it to be written.
 #[derive(Clone, Copy)]
 pub struct SelectedColumn<'a> {
     /// The column.
     pub column: Column<'a>,
-    /// The rows of it that count, in order; `None` for all.
+    /// The selected rows, in order; `None` for all.
     pub rows: Option<&'a [u32]>,
 }
 
 impl SelectedColumn<'_> {
-    /// Whether the `number`th of the rows that count holds a value.
+    /// Returns true if the `number`th of the selected rows holds a value.
     #[inline]
     pub fn is_valid(&self, number: usize) -> bool {
         self.column.is_valid(self.rows.map_or(number, |rows| rows[number] as usize))
@@ -41,8 +41,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// An empty log with its two chunks, or the reason why it cannot have them. `wake` is told when there may be room
-    /// again.
+    /// Opens an empty log with its two chunks, or returns the reason why it cannot have them. Calls `wake` when there
+    /// may be room again.
     pub fn new(
         layout: Layout,
         options: &LogOptions,
@@ -55,18 +55,18 @@ impl LogWriter {
         Ok(Self { core, keeper: Keeper::new(shapes, coordinator, wake)?, strings: Strings::default() })
     }
 
-    /// How rows are laid out.
+    /// Returns the layout of rows.
     pub fn layout(&self) -> &Layout {
         self.keeper.shapes().layout()
     }
 
-    /// Adds a reader. It sees what is written from now on.
+    /// Adds a reader. It sees rows written from now on.
     pub fn join(&mut self, wake: Arc<dyn Wake>) -> LogReader {
         LogReader::new(self.core.join(wake))
     }
 
-    /// Rows that can be appended now: up to a block's worth. None is backpressure, which ends when a reader goes on
-    /// or a chunk arrives.
+    /// Returns the number of rows that can be appended now: up to a block's worth. Zero is backpressure, which ends
+    /// when a reader advances or a chunk arrives.
     pub fn room(&mut self) -> usize {
         self.keeper.receive();
         if !self.core.can_publish() || self.is_held_back() {
@@ -76,8 +76,8 @@ impl LogWriter {
         (self.core.end() - self.core.position()).min(self.keeper.shapes().block_rows() as u64) as usize
     }
 
-    /// Whether payload has gone over the cap or the budget. Only while rows are unread (S3): whoever reads them wakes
-    /// the writer, and what their chunks kept alive is let go of here.
+    /// Returns true if payload has exceeded the cap or the budget. Only while rows are unread (BLOCK_LOG-3): their
+    /// reader wakes the writer, and this call releases the payload that their chunks kept alive.
     fn is_held_back(&mut self) -> bool {
         if !self.has_too_much() {
             return false;
@@ -91,7 +91,7 @@ impl LogWriter {
         self.keeper.account().over_cap() || self.keeper.account().over_budget()
     }
 
-    /// Whether memory is under way, which will wake the writer.
+    /// Returns true if memory is on order, which will wake the writer.
     pub fn is_waiting_for_memory(&self) -> bool {
         self.keeper.is_waiting()
     }
@@ -105,13 +105,12 @@ impl LogWriter {
         let mut done = 0;
         while done < rows {
             let position = self.core.position() + done as u64;
-            let (chunk, offset) =
-                self.core.entry_at(position).expect("rows are appended where there is room");
+            let (chunk, offset) = self.core.entry_at(position).expect("appended rows fit the room");
             if offset == 0 {
                 self.strings.turn();
             }
             let offset = offset as usize;
-            // KEEPER-3: a chunk may have been given fewer rows than it has room for.
+            // KEEPER-3: a chunk may have been assigned fewer rows than it has room for.
             let left = chunk.left_in_block(offset).min(self.core.left_at(position) as usize);
             let some = (rows - done).min(left);
             let span = chunk.span(offset, some);
@@ -128,33 +127,33 @@ impl LogWriter {
         self.core.publish(rows as u64);
     }
 
-    /// Says that event time has come so far. Costs no room: a later watermark without rows between replaces it.
+    /// Advances the watermark. Takes no room: a later watermark without rows between replaces it.
     pub fn watermark(&mut self, watermark: i64) {
         self.core.watermark(watermark);
     }
 
-    /// Puts a signal behind the last row; gives it back when too many wait (backpressure).
+    /// Puts a signal after the last row; returns it when too many wait (backpressure).
     pub fn signal(&mut self, signal: Signal) -> Result<(), Signal> {
         self.core.signal(signal)
     }
 
-    /// Gives back what a burst has left behind: call it when there is nothing to write.
+    /// Gives back memory that a burst has left unused: call it when there is nothing to write.
     pub fn trim(&mut self) {
         self.keeper.trim(&mut self.core, &mut self.strings);
     }
 
-    /// Notes time that the writer could not go on.
+    /// Adds time that the writer spent blocked.
     pub fn add_backpressure_ns(&self, ns: u64) {
         self.keeper.account().add_backpressure_ns(ns);
     }
 
-    /// Rows written so far.
+    /// Returns the number of rows written so far.
     pub fn position(&self) -> u64 {
         self.core.position()
     }
 }
 
-/// Writes some rows of one column; the payload bytes to charge for.
+/// Writes some rows of one column; returns the payload bytes to charge for.
 fn write_column(
     strings: &mut Strings,
     chunk: &Chunk,
@@ -163,15 +162,15 @@ fn write_column(
     piece: &SelectedColumn<'_>,
     from: usize,
 ) -> usize {
-    // SAFETY: CHUNK-1. The rows lie at and above `write_pos`, and this is the one writer of the log; no other slice of
-    // them is alive, since each is made here and dropped at the end.
+    // SAFETY: CHUNK-1. The rows lie at and above `write_pos`, and this is the only writer of the log; no other slice
+    // of them is alive, since each is made here and dropped at the end.
     if let Some(mask) = unsafe { chunk.mask_mut(column, span) } {
         match piece.column.valid {
             None => mask.fill(1),
             Some(valid) => copy_rows(valid, piece.rows, from, mask),
         }
     } else {
-        // A mask that says "all there" is common, and cheap to check; a null that got lost would be a wrong answer.
+        // A mask of ones only is common, and cheap to check; a lost null would be a wrong answer.
         let full = piece.column.valid.is_none() || (from..from + span.rows()).all(|row| piece.is_valid(row));
         assert!(full, "a null needs a nullable column");
     }

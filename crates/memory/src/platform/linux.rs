@@ -6,11 +6,11 @@ use std::{fs, io};
 
 use super::{HUGE_PAGE_BYTES, Usage, touch};
 
-/// Zeroed bytes that start on a page; with `huge` on a huge page, and made of those if the kernel has any.
+/// Maps zeroed bytes that start on a page; with `huge` on a huge page, and made of those if the kernel has any.
 pub(super) fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
     let ptr = if huge { map_on_huge_page(bytes)? } else { map_anywhere(bytes)? };
     if let Err(error) = populate(ptr, bytes, huge) {
-        // SAFETY: mapped above, with the same size, and nobody else knows of it.
+        // SAFETY: mapped above, with the same size, and not shared yet.
         unsafe { unmap(ptr, bytes) };
         return Err(error);
     }
@@ -20,7 +20,7 @@ pub(super) fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
 fn map_anywhere(bytes: usize) -> io::Result<NonNull<u8>> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping at an address of the kernel's choice: no memory of ours is replaced.
+    // SAFETY: a new mapping at an address of the kernel's choice: no memory in use is replaced.
     let ptr = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, -1, 0) };
     if ptr == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -28,7 +28,7 @@ fn map_anywhere(bytes: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(ptr.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Maps a huge page more than is needed, and unmaps what lies before and behind the part that is aligned.
+/// Maps one huge page more than needed, and unmaps the parts before and after the aligned range.
 fn map_on_huge_page(bytes: usize) -> io::Result<NonNull<u8>> {
     let room = bytes.checked_add(HUGE_PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
     let start = map_anywhere(room)?;
@@ -37,32 +37,32 @@ fn map_on_huge_page(bytes: usize) -> io::Result<NonNull<u8>> {
     let aligned = unsafe { start.add(before) };
     // SAFETY: `before + bytes` is less than `room`, so this is inside the mapping too.
     let end = unsafe { aligned.add(bytes) };
-    // SAFETY: the part before belongs to the new mapping, and nobody uses it.
+    // SAFETY: the part before belongs to the new mapping and is not used.
     unsafe { unmap(start, before) };
-    // The kernel unmaps whole pages: a last page that is partly ours stays.
+    // The kernel unmaps whole pages: a last page that partly belongs to the range stays.
     let behind = end.align_offset(page_bytes()).min(room - before - bytes);
     // SAFETY: at most at the end of the mapping, by the minimum above.
     let end = unsafe { end.add(behind) };
-    // SAFETY: the part behind belongs to the new mapping, and nobody uses it.
+    // SAFETY: the part after belongs to the new mapping and is not used.
     unsafe { unmap(end, room - before - bytes - behind) };
     Ok(aligned)
 }
 
-/// Gives the bytes back.
+/// Returns the bytes to the system.
 ///
 /// # Safety
-/// They are mapped by this file, start on a page, and nobody uses them any more.
+/// They were mapped by this file, start on a page, and are not used any more.
 pub(super) unsafe fn unmap(ptr: NonNull<u8>, bytes: usize) {
     if bytes > 0 {
-        // SAFETY: the caller vouches for the range. Nothing can be done about a failure: the range would leak.
+        // SAFETY: the caller vouches for the range. A failure has no remedy: the range would leak.
         unsafe { libc::munmap(ptr.as_ptr().cast(), bytes) };
     }
 }
 
 fn populate(ptr: NonNull<u8>, bytes: usize, huge: bool) -> io::Result<()> {
     if huge {
-        // SAFETY: advice on a mapping of ours; its content stays. A kernel without huge pages refuses, and small
-        // pages do.
+        // SAFETY: advice on a mapping of this file; its content stays. A kernel without huge pages refuses, and small
+        // pages serve.
         unsafe { libc::madvise(ptr.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
     }
     // SAFETY: as above: populating changes no content.
@@ -74,7 +74,7 @@ fn populate(ptr: NonNull<u8>, bytes: usize, huge: bool) -> io::Result<()> {
         return Err(error);
     }
     // Kernels before 5.14 do not know the advice, and a signal may interrupt it.
-    // SAFETY: the mapping is new: zeroed, writable, and known to nobody else.
+    // SAFETY: the mapping is new: zeroed, writable, and not shared yet.
     unsafe { touch(ptr, bytes) };
     Ok(())
 }
@@ -89,7 +89,7 @@ fn page_bytes() -> usize {
     configured(libc::_SC_PAGESIZE).unwrap_or(super::PAGE_BYTES)
 }
 
-/// Size of the second cache, where the C library knows it.
+/// Returns the size of the second-level cache, where the C library knows it.
 pub(super) fn l2_cache_bytes() -> Option<usize> {
     #[cfg(target_env = "gnu")]
     return configured(libc::_SC_LEVEL2_CACHE_SIZE);
@@ -97,7 +97,7 @@ pub(super) fn l2_cache_bytes() -> Option<usize> {
     return None;
 }
 
-/// Memory of the machine, or the limit of the control group where that is lower.
+/// Returns the memory of the machine, or the limit of the control group where that is lower.
 pub(super) fn memory_bytes() -> Option<usize> {
     let physical = configured(libc::_SC_PHYS_PAGES)?.checked_mul(page_bytes())?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -106,7 +106,7 @@ pub(super) fn memory_bytes() -> Option<usize> {
     )
 }
 
-/// The lowest `memory.max` from the group of this process up to the root of version 2; each one binds.
+/// Returns the lowest `memory.max` from the group of this process up to the root of version 2; each one binds.
 fn group_limit_bytes(root: &Path, groups: &str) -> Option<usize> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Path::new(group)
@@ -116,7 +116,7 @@ fn group_limit_bytes(root: &Path, groups: &str) -> Option<usize> {
         .min()
 }
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 pub(super) fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes the one struct that it is given.
@@ -126,7 +126,7 @@ pub(super) fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What this process has used.
+/// Returns the resources that this process has used.
 pub(super) fn usage() -> Usage {
     // SAFETY: all zeros is a value of this struct of numbers.
     let mut used: libc::rusage = unsafe { std::mem::zeroed() };
@@ -162,7 +162,7 @@ mod tests {
         for (bytes, huge) in [(16 << 10, false), (4 << 20, true)] {
             let ptr = map(bytes, huge).unwrap();
             let mut present = vec![0_u8; bytes / page_bytes()];
-            // SAFETY: asks about a mapping of ours, with a byte of room per page.
+            // SAFETY: asks about a mapping of this test, with a byte of room per page.
             let failed = unsafe { libc::mincore(ptr.as_ptr().cast(), bytes, present.as_mut_ptr()) };
             assert_eq!(failed, 0);
             assert!(present.iter().all(|page| page & 1 == 1));

@@ -1,9 +1,9 @@
-//! What the engine asks of the operating system, and the only place that does.
+//! Calls to the operating system: no other module makes any.
 //!
-//! PLATFORM-1. A [`Mapping`] owns its bytes alone: no two mappings overlap, and the bytes stay where they are until it is
-//!     dropped.
-//! PLATFORM-2. Every byte is initialised, to zero at first, and every page is there before [`Mapping::new`] returns: whoever
-//!     writes rows never waits for the kernel to find a page.
+//! PLATFORM-1. A [`Mapping`] is the only owner of its bytes: no two mappings overlap, and the bytes do not move until
+//!     it is dropped.
+//! PLATFORM-2. Every byte is initialised, to zero at first, and every page is present before [`Mapping::new`] returns:
+//!     a writer of rows never waits for the kernel to find a page.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -15,15 +15,15 @@ use std::ptr::NonNull;
 
 pub use usage::{Usage, thread_cpu_ns, usage};
 
-/// The smallest page of any machine that we run on. Larger pages are touched more often than needed.
+/// The smallest page of any supported machine. Larger pages are touched more often than needed.
 pub const PAGE_BYTES: usize = 4096;
 
-/// A huge page. Mappings of that size or more can be made of them.
+/// A huge page. Mappings of that size or more can be made of huge pages.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 const DEFAULT_L2_CACHE_BYTES: usize = 512 << 10;
 
-/// How memory is had.
+/// The way memory is obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Platform {
     /// Linux: anonymous mappings, huge pages, pages populated in one call.
@@ -34,7 +34,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// The best one on this machine.
+    /// Returns the best one on this machine.
     pub const fn native() -> Self {
         #[cfg(target_os = "linux")]
         return Self::Linux;
@@ -42,7 +42,7 @@ impl Platform {
         return Self::Portable;
     }
 
-    /// Size of a core's second cache, or a usual one where the machine does not say.
+    /// Returns the size of a core's second-level cache, or a usual size where the machine does not report it.
     pub fn l2_cache_bytes(self) -> usize {
         match self {
             #[cfg(target_os = "linux")]
@@ -51,7 +51,7 @@ impl Platform {
         }
     }
 
-    /// Memory that this process may have in all: what the machine has, or the limit of the container.
+    /// Returns the memory available to this process: that of the machine, or the limit of the container.
     pub fn memory_bytes(self) -> Option<usize> {
         match self {
             #[cfg(target_os = "linux")]
@@ -61,7 +61,7 @@ impl Platform {
     }
 }
 
-/// Bytes from the operating system, given back when dropped.
+/// Bytes from the operating system, returned when dropped.
 #[derive(Debug)]
 pub struct Mapping {
     ptr: NonNull<u8>,
@@ -69,14 +69,14 @@ pub struct Mapping {
     platform: Platform,
 }
 
-// SAFETY: PLATFORM-1: the mapping owns its bytes, and no call here depends on the thread.
+// SAFETY: PLATFORM-1: the mapping is the only owner of its bytes, and no call here depends on the thread.
 unsafe impl Send for Mapping {}
-// SAFETY: a shared mapping gives out its address and size only; whoever reads or writes there argues for itself.
+// SAFETY: a shared mapping returns its address and size only; code that reads or writes there has its own argument.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Zeroed memory that starts on a page; on a huge page, and made of those, with `huge` and where there are enough
-    /// bytes for one. Huge pages are a wish: where the machine has none, small ones do.
+    /// Maps zeroed memory that starts on a page; with `huge` and enough bytes, on a huge page and made of huge pages.
+    /// Huge pages are a preference: where the machine has none, small ones serve.
     pub fn new(platform: Platform, bytes: usize, huge: bool) -> io::Result<Self> {
         if bytes == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a mapping of no bytes"));
@@ -90,12 +90,12 @@ impl Mapping {
         Ok(Self { ptr, bytes, platform })
     }
 
-    /// Where it starts.
+    /// Returns the start.
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.ptr
     }
 
-    /// Its size.
+    /// Returns the size.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -105,9 +105,9 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         match self.platform {
             #[cfg(target_os = "linux")]
-            // SAFETY: `new` got the bytes from `linux::map`, and by PLATFORM-1 nobody else has them.
+            // SAFETY: `new` got the bytes from `linux::map`, and by PLATFORM-1 they have no other owner.
             Platform::Linux => unsafe { linux::unmap(self.ptr, self.bytes) },
-            // SAFETY: `new` got the bytes from `portable::map`, and by PLATFORM-1 nobody else has them.
+            // SAFETY: `new` got the bytes from `portable::map`, and by PLATFORM-1 they have no other owner.
             Platform::Portable => unsafe { portable::unmap(self.ptr, self.bytes) },
         }
     }
@@ -116,12 +116,12 @@ impl Drop for Mapping {
 /// Makes every page present, by writing the zero that is there already.
 ///
 /// # Safety
-/// The bytes are zero, valid for writes, and nobody else knows of them.
+/// The bytes are zero, valid for writes, and not shared.
 unsafe fn touch(ptr: NonNull<u8>, bytes: usize) {
     for offset in (0..bytes).step_by(PAGE_BYTES) {
         // SAFETY: `offset` is below `bytes`, all of which the caller vouches for.
         let page = unsafe { ptr.add(offset) };
-        // SAFETY: as above. Volatile, since a plain zero over a zero could be left out.
+        // SAFETY: as above. Volatile, since a plain zero over a zero could be optimised away.
         unsafe { page.write_volatile(0) };
     }
 }
@@ -148,7 +148,7 @@ mod tests {
                 let mapping = Mapping::new(platform, bytes, huge).unwrap();
                 assert_eq!(mapping.bytes(), bytes);
                 assert_eq!(mapping.as_ptr().addr().get() % PAGE_BYTES, 0);
-                // SAFETY: the mapping is this test's alone, and lives beyond the slice.
+                // SAFETY: only this test uses the mapping, which outlives the slice.
                 let memory = unsafe { slice::from_raw_parts_mut(mapping.as_ptr().as_ptr(), bytes) };
                 assert!(memory.iter().all(|byte| *byte == 0));
                 memory.fill(7);

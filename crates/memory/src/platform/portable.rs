@@ -10,21 +10,21 @@ fn layout(bytes: usize) -> io::Result<Layout> {
     Layout::from_size_align(bytes, PAGE_BYTES).map_err(|_| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Zeroed bytes that start on a page. `bytes` is above zero; the standard library knows of no huge pages.
+/// Allocates zeroed bytes that start on a page. `bytes` is above zero; the standard library knows no huge pages.
 pub(super) fn map(bytes: usize, _huge: bool) -> io::Result<NonNull<u8>> {
     let layout = layout(bytes)?;
     // SAFETY: the layout has bytes: `Mapping::new` refuses to map none.
     let ptr = unsafe { alloc_zeroed(layout) };
     let ptr = NonNull::new(ptr).ok_or(io::ErrorKind::OutOfMemory)?;
-    // SAFETY: the allocation above: zeroed, of that size, and known to nobody else.
+    // SAFETY: the allocation above: zeroed, of that size, and not shared yet.
     unsafe { touch(ptr, bytes) };
     Ok(ptr)
 }
 
-/// Gives the bytes back.
+/// Frees the bytes.
 ///
 /// # Safety
-/// They came from [`map`] with the same size, and nobody uses them any more.
+/// They came from [`map`] with the same size, and are not used any more.
 pub(super) unsafe fn unmap(ptr: NonNull<u8>, bytes: usize) {
     let Ok(layout) = layout(bytes) else { unreachable!("`map` made the same layout") };
     // SAFETY: the caller vouches that `map` allocated this with the same layout.

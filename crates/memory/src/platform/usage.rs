@@ -1,19 +1,19 @@
-//! What the system says of this process and this thread.
+//! What the system reports about this process and this thread.
 
-/// What a process has used so far.
+/// The resources that a process has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time of all threads, in the process and in the system on its behalf.
     pub cpu_ns: u64,
-    /// Pages that were there already when they were first touched.
+    /// Pages that were already present when first touched.
     pub minor_faults: u64,
     /// Pages that had to be read.
     pub major_faults: u64,
-    /// Memory that it has now.
+    /// Resident memory now.
     pub resident_bytes: u64,
 }
 
-/// CPU time of the calling thread; 0 where the system does not say.
+/// Returns the CPU time of the calling thread; 0 where the system does not report it.
 pub fn thread_cpu_ns() -> u64 {
     #[cfg(target_os = "linux")]
     return super::linux::thread_cpu_ns();
@@ -21,7 +21,7 @@ pub fn thread_cpu_ns() -> u64 {
     return 0;
 }
 
-/// What this process has used; zeros where the system does not say.
+/// Returns the resources that this process has used; zeros where the system does not report them.
 pub fn usage() -> Usage {
     #[cfg(target_os = "linux")]
     return super::linux::usage();
@@ -41,7 +41,7 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         let after = usage();
-        // The process is charged in coarser steps than the thread.
+        // The system accounts for the process in coarser steps than for the thread.
         assert!(after.cpu_ns >= before.cpu_ns);
         assert!(after.minor_faults >= before.minor_faults);
         assert!(after.resident_bytes > 1 << 20);

@@ -1,20 +1,20 @@
 //! Rows from one task to others, one by one: the baseline that block logs are compared with.
 //!
-//! Each reader has a bounded queue of its own, in which rows and signals stand in order. Values of a row lie beside
-//! each other, as row-oriented engines keep them: every row is packed where it is written, and unpacked where it is read.
-//! What a row does not pay for alone is the handing over. Rows that are written together are published together, and rows
-//! that wait together are taken together, with one wake-up for all.
+//! Each reader has a bounded queue of its own, which holds rows and signals in order. The values of a row are
+//! adjacent, as row-oriented engines keep them: the writer packs every row, and the reader unpacks it. Only the
+//! hand-over is shared between rows: rows written together are published together, and rows that wait together are
+//! taken together, with one wake-up for all.
 //!
 //! - [`RowWriter`]: room, rows, signals; readers join through it
 //! - [`RowReader`] and [`RowRun`]: rows to be consumed
-//! - `packed`: how a row stands in words
+//! - `packed`: the words of a row
 
 mod packed;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use penstock_queue::ring::frames::{self, FrameGauge, FrameNext, FrameShape, frames};
+use penstock_queue::ring::frames::{FrameGauge, FrameNext, FrameReader, FrameShape, FrameWriter, frames};
 use penstock_queue::wake::Wake;
 
 use self::packed::RowPacking;
@@ -25,19 +25,19 @@ use crate::log::SelectedColumn;
 use crate::payload::Payload;
 use crate::signal::Signal;
 
-/// Memory of a queue, where [`ROWS`] allow it.
+/// Bytes of a queue, where [`ROWS`] allow it.
 const QUEUE_BYTES: usize = 128 << 10;
 /// Fewest and most rows that may wait for a reader, powers of two.
-/// From the row queue of `benches/memory.rs`, rows of 64 bytes from thread to thread: 27, 18, 13 and 11 ns a row with room
-/// for 1024, 2048, 4096 and 8192 of them, as a side sleeps less often; on one thread the room does not matter. Measured
-/// with up to 256 rows taken together.
+/// From the row queue of `benches/memory.rs`, rows of 64 bytes from thread to thread: 27, 18, 13 and 11 ns a row with
+/// room for 1024, 2048, 4096 and 8192 of them, as a side sleeps less often; on one thread the room does not matter.
+/// Measured with up to 256 rows taken together.
 const ROWS: RangeInclusive<usize> = 1024..=4096;
 /// Most rows that a reader takes together.
-/// An engine that goes event by event has its operators compiled for single rows; ours pay a fixed price for each run,
-/// whatever its length. One row at a time would make the baseline slower than such engines are, all that wait would make
-/// it a batch engine. From `cargo bench -p penstock-benches --bench scheduling -- rates` with 1, 8 and 256 on a busy machine:
-/// 2.3, 12 and 40 M rows/s sustained; with 8 on a quiet one 17.
-const MOST_TAKEN: usize = 8;
+/// An event-at-a-time engine compiles its operators for single rows; this engine pays a fixed price for each run,
+/// whatever its length. One row at a time would make the baseline slower than such engines are, and taking all waiting
+/// rows would make it a batch engine. From `cargo bench -p penstock-benches --bench scheduling -- rates` with 1, 8 and
+/// 256 on a busy machine: 2.3, 12 and 40 M rows/s sustained; with 8 on a quiet one 17.
+const MAX_TAKEN: usize = 8;
 
 #[derive(Clone, Copy)]
 enum QueuedSignal {
@@ -45,8 +45,7 @@ enum QueuedSignal {
     Signal(Signal),
 }
 
-/// Whoever sleeps on the other side learns that this one has left. Stands behind the side that leaves, so that it is
-/// dropped after it.
+/// Wakes the other side when this one leaves. Declared after the side's queue, so that it is dropped after it.
 struct WakeOnLeave(Arc<dyn Wake>);
 
 impl Drop for WakeOnLeave {
@@ -72,13 +71,14 @@ pub struct RowWriter {
 }
 
 impl RowWriter {
-    /// A stream without readers, in which up to so many signals may wait. `wake` is told when there may be room again.
+    /// Creates a stream without readers, in which up to that many signals may wait. Calls `wake` when there may be
+    /// room again.
     pub fn new(layout: Layout, signals: usize, coordinator: &Coordinator, wake: Arc<dyn Wake>) -> Self {
         let packing = RowPacking::new(layout);
         let (words, kept) = (packing.words(), packing.payloads());
         let rows = QUEUE_BYTES / (words * size_of::<u64>() + kept * size_of::<Payload>());
         let rows = rows.clamp(*ROWS.start(), *ROWS.end());
-        // Down to a power of two, so that the queue is not rounded up to more than it may take.
+        // Rounded down to a power of two, so that the queue is not rounded up to more than its limit.
         let frames = 1 << rows.ilog2();
         Self {
             packing: Arc::new(packing),
@@ -91,12 +91,12 @@ impl RowWriter {
         }
     }
 
-    /// How rows are laid out.
+    /// Returns the layout of rows.
     pub fn layout(&self) -> &Layout {
         self.packing.layout()
     }
 
-    /// Adds a reader. It sees the current watermark, and what is written from now on.
+    /// Adds a reader. It sees the current watermark, and rows written from now on.
     pub fn join(&mut self, wake: Arc<dyn Wake>) -> Result<RowReader, MemoryLimit> {
         let account = self.coordinator.reserve(self.shape.bytes::<QueuedSignal, Payload>())?;
         let (mut writer, reader) = frames(self.shape);
@@ -118,7 +118,7 @@ impl RowWriter {
         self.seats.retain(|seat| !seat.queue.is_closed());
     }
 
-    /// Rows that can be appended now. Readers that are gone do not count.
+    /// Returns the number of rows that can be appended now. Readers that are gone do not count.
     pub fn room(&mut self) -> usize {
         self.forget_readers_that_left();
         self.seats.iter().map(|seat| seat.queue.room()).min().unwrap_or(self.shape.frames)
@@ -141,21 +141,21 @@ impl RowWriter {
         self.position += rows as u64;
     }
 
-    /// Puts a notice behind the last row; false when a reader has no room for it.
+    /// Puts a signal after the last row; returns false when a reader has no room for it.
     fn notify(&mut self, notice: QueuedSignal) -> bool {
         self.forget_readers_that_left();
         if self.seats.iter().any(|seat| seat.queue.signal_room() == 0) {
             return false;
         }
         for seat in &mut self.seats {
-            // A reader that has just left does not want it.
+            // A reader that has just left needs no signal.
             let _ = seat.queue.signal(notice);
             seat.wake.0.wake();
         }
         true
     }
 
-    /// Says that event time has come so far; false when that has to wait.
+    /// Advances the watermark; returns false when there is no room for it.
     pub fn watermark(&mut self, watermark: i64) -> bool {
         if watermark <= self.watermark {
             return true;
@@ -167,18 +167,18 @@ impl RowWriter {
         true
     }
 
-    /// Puts a signal behind the last row; gives it back when too many wait.
+    /// Puts a signal after the last row; returns it when too many wait.
     pub fn signal(&mut self, signal: Signal) -> Result<(), Signal> {
         if self.notify(QueuedSignal::Signal(signal)) { Ok(()) } else { Err(signal) }
     }
 
-    /// Rows written so far.
+    /// Returns the number of rows written so far.
     pub fn position(&self) -> u64 {
         self.position
     }
 }
 
-/// Rows that wait together, with nothing between them.
+/// Rows that wait together, with no signal between them.
 pub struct RowRun<'a> {
     queue: &'a FrameReader<QueuedSignal, Payload>,
     packing: &'a RowPacking,
@@ -186,27 +186,27 @@ pub struct RowRun<'a> {
 }
 
 impl<'a> RowRun<'a> {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there is none: never.
+    /// Always returns false: there is at least one row.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Leaves only the first `rows` rows, for now; at least one.
+    /// Keeps only the first `rows` rows, for now; at least one.
     pub fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);
     }
 
-    /// How rows are laid out.
+    /// Returns the layout of rows.
     pub fn layout(&self) -> &'a Layout {
         self.packing.layout()
     }
 
-    /// Fills a column of its storage with the values that the rows have in that column.
+    /// Fills a column of the same storage with the rows' values of column `column`.
     ///
     /// # Panics
     /// When `into` has another storage.
@@ -223,7 +223,7 @@ impl<'a> RowRun<'a> {
 pub enum RowQueueNext<'a> {
     /// Rows.
     Rows(RowRun<'a>),
-    /// Event time has come so far.
+    /// The watermark has advanced to this value.
     Watermark(i64),
     /// Another signal.
     Signal(Signal),
@@ -243,9 +243,9 @@ pub struct RowReader {
 }
 
 impl RowReader {
-    /// What comes next, rows in a run of at most `limit`. The same again until it is consumed.
+    /// Returns what comes next, rows in a run of at most `limit`. The result stays the same until it is consumed.
     pub fn peek(&mut self, limit: usize) -> RowQueueNext<'_> {
-        match self.queue.peek(MOST_TAKEN) {
+        match self.queue.peek(MAX_TAKEN) {
             FrameNext::Frames(rows) => RowQueueNext::Rows(RowRun {
                 queue: &self.queue,
                 packing: &self.packing,
@@ -258,10 +258,10 @@ impl RowReader {
         }
     }
 
-    /// Consumes rows that `peek` showed.
+    /// Consumes rows that `peek` has returned.
     ///
     /// # Panics
-    /// When it has not shown as many.
+    /// When `peek` has returned fewer rows.
     pub fn advance(&mut self, rows: usize) {
         if rows == 0 {
             return;
@@ -271,29 +271,29 @@ impl RowReader {
         self.writer.0.wake();
     }
 
-    /// Consumes the watermark or signal that `peek` showed.
+    /// Consumes the watermark or signal that `peek` has returned.
     ///
     /// # Panics
-    /// When it has not shown one.
+    /// When `peek` has not returned one.
     pub fn pass(&mut self) {
-        if let FrameNext::Signal(QueuedSignal::Watermark(watermark)) = self.queue.peek(MOST_TAKEN) {
+        if let FrameNext::Signal(QueuedSignal::Watermark(watermark)) = self.queue.peek(MAX_TAKEN) {
             self.watermark = watermark;
         }
         self.queue.pass();
         self.writer.0.wake();
     }
 
-    /// The last watermark that was passed.
+    /// Returns the last watermark that was passed.
     pub fn watermark(&self) -> i64 {
         self.watermark
     }
 
-    /// Rows that wait.
+    /// Returns the number of waiting rows.
     pub fn pending(&self) -> u64 {
         self.queue.pending() as u64
     }
 
-    /// Tells from any thread how much work waits for this reader.
+    /// Returns a gauge that reports to any thread how much work waits for this reader.
     pub fn gauge(&self) -> FrameGauge {
         self.queue.gauge()
     }

@@ -1,8 +1,8 @@
-//! How a row stands in words.
+//! The words of a row.
 //!
-//! First one bit for each column that may be null, set where it is; then the values beside each other, a word each, two
-//! for 128-bit values and for views; last, where there are views, how many payloads the rows up to this one have kept
-//! in all. A long view names its payload by the low half of that payload's number in the queue.
+//! First one bit for each nullable column, set where it is null; then the values, adjacent, a word each, two for
+//! 128-bit values and for views; last, where there are views, the number of payloads that the rows up to this one have
+//! kept in all. A long view names its payload by the low half of that payload's number in the queue.
 
 use std::ops::Range;
 
@@ -16,26 +16,26 @@ use crate::payload::Payload;
 use crate::view::{INLINE_BYTES, view_len};
 
 /// Rows that are packed at a time, column by column: few enough for all their lines to stay in the first-level cache.
-/// From the row queue of `benches/memory.rs`, rows of 64 bytes on one thread: flat between 64 and 128, a fifth more at 16,
-/// two fifths more at 512.
+/// From the row queue of `benches/memory.rs`, rows of 64 bytes on one thread: flat between 64 and 128, a fifth more at
+/// 16, two fifths more at 512.
 const TOGETHER: usize = 128;
 
-/// Where a column stands in a row.
+/// The position of a column in a row.
 #[derive(Clone, Copy, Debug)]
 struct PackedColumn {
     physical: Physical,
     word: usize,
-    /// Word and bit that say that it is null, when it may be.
+    /// Word and bit of its null flag, if it is nullable.
     null: Option<(usize, u32)>,
 }
 
-/// Where everything stands in a row.
+/// The positions of all columns in a row.
 #[derive(Debug)]
 pub(super) struct RowPacking {
     layout: Layout,
     places: Vec<PackedColumn>,
     null_words: usize,
-    /// The columns of views, and the word behind them.
+    /// The columns of views, and the word after them.
     views: Vec<usize>,
     kept_word: Option<usize>,
     words: usize,
@@ -62,7 +62,7 @@ impl RowPacking {
         }
         let kept_word = (!views.is_empty()).then_some(words);
         words += usize::from(kept_word.is_some());
-        // A row without columns is a row, too.
+        // A row without columns still takes a word.
         Self { layout, places, null_words, views, kept_word, words: words.max(1) }
     }
 
@@ -70,20 +70,20 @@ impl RowPacking {
         &self.layout
     }
 
-    /// Words of a row.
+    /// Returns the words of a row.
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// The most payloads that a row keeps.
+    /// Returns the most payloads that a row keeps.
     pub(super) fn payloads(&self) -> usize {
         self.views.len()
     }
 
-    /// Packs rows of the pieces, from number `rows.start` on, into as many blank ones.
+    /// Packs rows of the pieces, from number `rows.start` on, into as many blank frames.
     ///
     /// # Panics
-    /// When a piece has another storage type than its column, or a null where none may be.
+    /// When a piece has another storage type than its column, or a null in a column that is not nullable.
     pub(super) fn pack(
         &self,
         pieces: &[SelectedColumn<'_>],
@@ -116,13 +116,13 @@ impl RowPacking {
             let nulls = rows.clone().map(|row| u64::from(!piece.is_valid(row)));
             match place.null {
                 Some((word, bit)) => blank.add(word, nulls.map(|null| null << bit)),
-                // As with a log: a null that got lost would be a wrong answer.
+                // As with a log: a lost null would be a wrong answer.
                 None => assert!(nulls.sum::<u64>() == 0, "a null needs a nullable column"),
             }
         }
     }
 
-    /// Row by row, since payloads leave the queue with their rows.
+    /// Packs views row by row, since payloads leave the queue with their rows.
     fn pack_views(
         &self,
         pieces: &[SelectedColumn<'_>],
@@ -136,7 +136,7 @@ impl RowPacking {
                 let (piece, word) = (&pieces[column], self.places[column].word);
                 let (views, table) = piece.column.views();
                 let at = piece.rows.map_or(row, |rows| rows[row] as usize);
-                // Nobody may follow what stands under a null.
+                // A view under a null must not be followed.
                 let mut view = if piece.column.is_valid(at) { views[at] } else { 0 };
                 if view_len(view) > INLINE_BYTES {
                     let kept = payloads.push(table.get(payload_of(view)).clone());
@@ -150,12 +150,13 @@ impl RowPacking {
         }
     }
 
-    /// How many payloads the last of the rows and all before it have kept; `None` where rows keep none.
+    /// Returns the number of payloads that the last of the rows and all before it have kept; `None` where rows keep
+    /// none.
     pub(super) fn kept(&self, rows: Frames<'_>) -> Option<usize> {
         self.kept_word.and_then(|word| rows.word(word).last()).map(|kept| kept as usize)
     }
 
-    /// Fills a column of its storage with the values of one column of the rows. `oldest` is the number of the oldest
+    /// Fills a column of the same storage with the rows' values of one column. `oldest` is the number of the oldest
     /// payload in the queue, and `see` looks at one.
     ///
     /// # Panics
@@ -200,7 +201,7 @@ impl RowPacking {
     }
 }
 
-/// Adds a payload, unless it is the last one: values of rows that stand together often do, too.
+/// Adds a payload, unless it is the last one already: adjacent rows often share a payload.
 fn keep(payloads: &mut Vec<Payload>, payload: &Payload) {
     if payloads.last().is_none_or(|last| last.identity() != payload.identity()) {
         payloads.push(payload.clone());

@@ -1,5 +1,4 @@
-//! Batches against their declared schema: what is refused and in which words, what is
-//! interchangeable, and the rows that come out.
+//! Batches against their declared schema: refusals and their texts, interchangeable types, and the loaded rows.
 
 use crate::arbitrary;
 
@@ -41,7 +40,7 @@ fn load(
     into
 }
 
-/// Every row of a column, as the engine reads it.
+/// Returns every row of a column, as the engine reads it.
 fn opened(declared: &DataType, array: ArrayRef) -> Vec<Option<Value>> {
     let batch = batch(vec![("x", array)]);
     let opened = source(vec![Field::new("x", declared.clone(), true)]).open(&batch).unwrap();
@@ -93,7 +92,7 @@ fn only_encodings_of_one_type_are_interchangeable() {
     for declared in types() {
         let columns = source(vec![Field::new("x", declared.clone(), true)]);
         for given in types() {
-            // Seeds are read by type, and equal families read them equally.
+            // Seeds are read by type, and types of one family read them alike.
             let batch = batch(vec![("x", array(&given, &cells(&given, &rows)))]);
             match columns.open(&batch) {
                 Ok(opened) => {

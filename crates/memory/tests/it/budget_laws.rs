@@ -1,4 +1,4 @@
-//! Laws of the budget, whatever logs and operators do.
+//! Laws of the budget, for any sequence of calls of logs and operators.
 
 use penstock_memory::coordinator::{
     Coordinator, CoordinatorOptions, Inline, LogAccount, Memory, StateAccount,
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const KIB: usize = 1 << 10;
 const BUDGET: usize = 512 * KIB;
-/// What logs may grow to.
+/// The bytes that logs may grow to.
 const FOR_LOGS: usize = BUDGET / 8 * 7;
 const LOG_CAP: usize = 256 * KIB;
 
@@ -65,7 +65,7 @@ fn pinned(chunks: &[Chunk]) -> usize {
     chunks.iter().map(|chunk| chunk.pinned).sum()
 }
 
-/// A log as the laws see it.
+/// The model of a log.
 struct Log {
     chunks: Vec<Chunk>,
     reserved: usize,
@@ -86,7 +86,7 @@ impl Log {
     }
 }
 
-/// What comes of a charge.
+/// The outcome of a charge.
 enum Outcome {
     Memory,
     Nothing,
@@ -94,9 +94,9 @@ enum Outcome {
 
 struct World {
     logs: Vec<Log>,
-    /// Chunks of logs that are gone: somebody reads them.
+    /// Chunks of logs that are gone, held by readers.
     late: Vec<Chunk>,
-    /// Chunks with the user.
+    /// Chunks that the user keeps.
     exported: Vec<Chunk>,
     states: Vec<StateAccount>,
     coordinator: Coordinator,
@@ -189,13 +189,13 @@ impl World {
                     prop_assert_eq!((refusal.needed_bytes, refusal.used_bytes), (bytes - before, owned));
                 }
             }
-            // A log that is not there.
+            // A log that does not exist.
             _ => {}
         }
         Ok(())
     }
 
-    /// Charges a log, and has something or nothing come of it.
+    /// Charges a log, with an outcome.
     fn grow(&mut self, log: usize, bytes: usize, used: usize, outcome: Outcome) -> Result<(), TestCaseError> {
         let log = &mut self.logs[log];
         let grown = log.held() + bytes;

@@ -1,4 +1,4 @@
-//! The coordinator's face: who gets memory, where it comes from, and what becomes of it.
+//! The coordinator's public promises: which log gets memory, and from where.
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -14,7 +14,7 @@ use penstock_queue::wake::{NoWake, Wake};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// Two of them, as a log starts with.
+/// Two chunks, as a log starts with.
 const START: usize = 16 * KIB;
 const LONG: Duration = Duration::from_secs(30);
 
@@ -23,7 +23,7 @@ fn coordinator(budget_bytes: usize) -> Coordinator {
         .expect("a thread can be started")
 }
 
-/// Charged and allocated, as a log starts.
+/// Charges and allocates, as a log does at its start.
 fn allocate(account: &LogAccount, bytes: usize) -> Memory {
     assert!(account.try_grow(bytes));
     account.allocate(bytes, Inline::Start).expect("the machine has memory")
@@ -52,7 +52,7 @@ fn use_all(memory: &Memory) {
     for offset in (0..memory.bytes()).step_by(4096) {
         // SAFETY: below the size of the memory.
         let byte = unsafe { memory.ptr().add(offset) };
-        // SAFETY: the memory is this test's alone.
+        // SAFETY: only this test uses the memory.
         unsafe { byte.write(offset as u8 ^ 0x5A) };
         // SAFETY: as above.
         assert_eq!(unsafe { byte.read() }, offset as u8 ^ 0x5A);
@@ -153,7 +153,7 @@ fn a_log_stays_below_its_cap() {
     assert!(!log.over_cap());
     memory.charge_payload(1);
     assert!(log.over_cap());
-    assert!(log.try_grow(28 * KIB), "the reservation is there whatever the payload");
+    assert!(log.try_grow(28 * KIB), "the reservation is available whatever the payload");
     assert!(!log.try_grow(4 * KIB));
     assert_eq!(log.charged_bytes(), 32 * KIB + 60 * KIB + 1);
     memory.release_payload(60 * KIB + 1);
@@ -183,7 +183,7 @@ fn memory_comes_back_from_the_pool() {
     let place = memory.ptr();
     drop(memory);
     assert_eq!(log.held_bytes(), 0);
-    // By order: in this thread it might be missed, for the instant in which the allocator thread carries it over.
+    // By order: an allocation in this thread might miss it, at the instant when the allocator thread carries it over.
     let gate = Arc::new(Gate::new());
     let mut order = log.order(Arc::clone(&gate) as _);
     assert!(log.try_grow(16 * KIB));
@@ -303,7 +303,7 @@ fn exported_memory_outlives_everything() {
     thread::spawn(move || drop(kept)).join().unwrap();
 }
 
-/// Holds the last handle, and lets go of it when it is woken.
+/// Holds the last handle, and drops it when woken.
 struct LastHandle {
     handle: Mutex<Option<Coordinator>>,
     alone: Barrier,
@@ -312,7 +312,7 @@ struct LastHandle {
 
 impl Wake for LastHandle {
     fn wake(&self) {
-        let handle = self.handle.lock().expect("nobody panics with it").take();
+        let handle = self.handle.lock().expect("no holder of the lock panics").take();
         if let Some(last) = handle {
             self.alone.wait();
             drop(last);
@@ -471,10 +471,10 @@ fn charges_of_many_threads_add_up() {
     assert_eq!(coordinator.snapshot().used_bytes, 32 * KIB as u64);
 }
 
-/// Runs `check` in a forked child: whether it came to its end with `true`.
+/// Runs `check` in a forked child; returns true if it finished with `true`.
 #[cfg(target_os = "linux")]
 fn in_a_forked_child(check: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child calls nothing but what is under test, and leaves by `_exit`.
+    // SAFETY: the child calls only the code under test, and leaves by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let code = if check() { 42 } else { 1 };
@@ -528,10 +528,10 @@ fn a_forked_child_allocates_and_orders_nothing() {
         use_all(&allocate(&log, 16 * KIB));
         refused && coordinator.snapshot().chunks_requested == 0
     }));
-    assert!(order.ask(16 * KIB), "the parent goes on");
+    assert!(order.ask(16 * KIB), "the parent is not affected");
 }
 
-/// Keeps the allocator thread busy until the test says so.
+/// Keeps the allocator thread busy until the test releases it.
 #[cfg(target_os = "linux")]
 struct Busy([Barrier; 2]);
 

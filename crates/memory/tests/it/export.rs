@@ -1,4 +1,4 @@
-//! Rows of a log as Arrow batches: many rows of a block without a copy, few by copy, and all of them as they were.
+//! Rows of a log as Arrow batches: many rows of a block without a copy, few by copy, and all of them unchanged.
 
 use crate::arbitrary;
 use crate::support;
@@ -60,7 +60,7 @@ fn many_rows_leave_without_a_copy_and_few_by_copy() {
     assert_all_returned(&coordinator);
 }
 
-/// A part of a block that is still being written: what follows it is not the user's, and does not change it.
+/// A part of a block that is still being written: rows after it are not the user's, and do not change it.
 #[test]
 fn a_long_part_of_a_block_leaves_as_exactly_its_rows() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Int64, true)]);

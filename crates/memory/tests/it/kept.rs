@@ -1,4 +1,4 @@
-//! Batches that a user keeps for as long as he likes: they stay as they are, and hold nobody back.
+//! Batches that a user keeps for any time: they do not change, and hold no log back.
 
 use crate::support;
 
@@ -9,7 +9,7 @@ use penstock_memory::{Column, Exporter, Lease, Parcel, SelectedColumn, Taken, Va
 use support::exports::{BEHIND, BLOCK_ROWS, check, open, pass, read_whole, rows, schema};
 use support::{Rows, assert_all_returned, coordinator, eventually, setting};
 
-/// Its chunks are with the user, and the budget has room for nothing but what it reserved.
+/// All its chunks are with the user, and the budget has room only for its reservation.
 #[test]
 fn a_log_that_has_no_chunk_left_starts_again_from_its_reservation() {
     let rows = Rows::new(vec![(DataType::Int8, false)]);
@@ -57,7 +57,7 @@ fn exported_rows_outlive_everything_else() {
 #[test]
 fn a_user_who_keeps_everything_stalls_nobody() {
     const BUDGET_BYTES: usize = 4 << 20;
-    // 200 MB, unless a run has reasons to do less.
+    // 200 MB, unless the environment asks for less.
     let total = setting("PENSTOCK_TEST_ROWS", 1_000_000) as i64 * 25 / 2;
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Int64, false)]);
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
@@ -104,11 +104,11 @@ fn a_user_who_keeps_everything_stalls_nobody() {
     drop((writer, reader));
     assert!(coordinator.snapshot().exported_bytes >= now.exported_bytes, "the user keeps it all");
     drop(batches);
-    assert_eq!(coordinator.snapshot().exported_bytes, 0, "the user has let go of everything");
+    assert_eq!(coordinator.snapshot().exported_bytes, 0, "the user has released everything");
     assert_all_returned(&coordinator);
 }
 
-/// What waits to be read is charged once, however many parts of a chunk wait, and the log goes on when it was read.
+/// Waiting results are charged once, however many parts of a chunk wait, and the log proceeds when they were read.
 #[test]
 fn what_waits_to_be_read_stays_charged() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Utf8, false)]);
@@ -119,7 +119,7 @@ fn what_waits_to_be_read_stays_charged() {
     let (mut waiting, mut next, mut handed) = (Vec::<Parcel>::new(), 0_u64, Vec::new());
     let copies = |waiting: &[Parcel]| waiting.iter().map(Parcel::bytes).sum::<usize>();
     for round in 0..4 {
-        // Until the log has no room with everything read off it, or copies have to wait.
+        // Until the log has no room although everything was read, or copies have to wait.
         let mut idle = 0;
         while idle < 50 && !account.is_too_much(copies(&waiting), 1) {
             let room = writer.room() as u64;
@@ -147,12 +147,12 @@ fn what_waits_to_be_read_stays_charged() {
     handed.extend(exporter.finish().unwrap());
     assert_eq!(check(&rows, 0, &handed), next - reader.pending());
     drop((writer, reader));
-    assert_eq!(coordinator.snapshot().used_bytes, 0, "what was handed out is the user's");
+    assert_eq!(coordinator.snapshot().used_bytes, 0, "handed-out rows are the user's");
     drop(handed);
     assert_all_returned(&coordinator);
 }
 
-/// Results that nobody reads go back with whoever held them, and so does their charge.
+/// Unread results are released with their holder, and so is their charge.
 #[test]
 fn what_was_never_read_goes_back() {
     let rows = rows();

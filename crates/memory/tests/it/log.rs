@@ -1,5 +1,5 @@
-//! A log hands every row and every signal to every reader, in order, whatever happens to it meanwhile; and it gives
-//! back all that it took.
+//! A log hands every row and every signal to every reader, in order, whatever happens meanwhile; and it gives back all
+//! that it took.
 
 use crate::support;
 
@@ -30,13 +30,13 @@ fn any_options() -> impl Strategy<Value = LogOptions> {
     })
 }
 
-/// What the log reserves: two chunks of the first size.
+/// Returns the bytes that the log reserves: two chunks of the first size.
 fn reservation(rows: &Rows, options: &LogOptions, coordinator: &Coordinator) -> usize {
     let l2_cache_bytes = coordinator.options().platform.l2_cache_bytes();
     2 * Shapes::new(rows.layout(), options.shape, l2_cache_bytes).start_bytes()
 }
 
-/// Only payload takes the bytes in use beyond the budget (COORDINATOR-3).
+/// Asserts that only payload takes the bytes in use beyond the budget (COORDINATOR-3).
 fn assert_within_budget(coordinator: &Coordinator) {
     let now = coordinator.snapshot();
     assert!(now.used_bytes <= now.budget_bytes + now.pinned_bytes, "{now:?}");
@@ -79,7 +79,7 @@ fn run(logs: &[(Rows, LogOptions)], steps: &[(usize, Step)], spare_bytes: usize,
     assert_all_returned(&coordinator);
 }
 
-/// Also when its reader keeps up, so that it never runs out of spares.
+/// Grows even when its reader keeps up, so that it never runs out of spares.
 #[test]
 fn a_log_that_is_used_goes_to_full_blocks() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Float64, true)]);
@@ -101,7 +101,7 @@ fn a_log_that_is_used_goes_to_full_blocks() {
             drop(lease);
             reader.advance(count);
         }
-        // The allocator has its turn.
+        // The allocator thread may run.
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert_eq!(longest, 4096, "{:?}", coordinator.snapshot());
@@ -125,13 +125,13 @@ fn a_burst_leaves_nothing_behind_when_the_log_is_trimmed() {
     let burst = coordinator.snapshot();
     assert!(burst.used_bytes > 4 * reserved, "{burst:?}");
     writer.trim();
-    assert!(coordinator.snapshot().used_bytes >= burst.used_bytes, "nothing that is unread is given back");
+    assert!(coordinator.snapshot().used_bytes >= burst.used_bytes, "no unread memory is given back");
     while let Taken::Rows(lease) = reader.peek(usize::MAX) {
         let count = lease.rows();
         drop(lease);
         reader.advance(count);
     }
-    // What is on its way arrives first. The chunk being written stays, and one more.
+    // An open order arrives first. The chunk being written stays, and one more.
     eventually("the burst is given back", || {
         writer.trim();
         let now = coordinator.snapshot();
@@ -139,7 +139,7 @@ fn a_burst_leaves_nothing_behind_when_the_log_is_trimmed() {
     });
 }
 
-/// COORDINATOR-2: what readers have yet to read is in use, though nobody can write to it any more.
+/// COORDINATOR-2: rows not read yet are in use, though the writer is gone.
 #[test]
 fn what_is_unread_stays_counted_when_the_writer_is_gone() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Utf8, false)]);
@@ -176,7 +176,7 @@ fn what_is_unread_stays_counted_when_the_writer_is_gone() {
 }
 
 proptest! {
-    // A hang takes its time to be seen, and so does each smaller case that hangs.
+    // A hang takes its time to be detected, and so does each smaller case that hangs.
     #![proptest_config(ProptestConfig { max_shrink_time: 120_000, ..ProptestConfig::default() })]
 
     #[test]

@@ -1,4 +1,4 @@
-//! A row queue and a block log, seen through an edge, behave alike: only the runs are of another length.
+//! A row queue and a block log, seen through an edge, behave alike: only the lengths of runs differ.
 
 use crate::support;
 
@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use support::model::{Event, Step, Stream, any_step};
 use support::{HANG, Rows, assert_all_returned, coordinator, kinds};
 
-/// Plenty of room in both kinds, so that the same steps come to the same events.
+/// Plenty of room in both kinds, so that the same steps lead to the same events.
 const BUDGET_BYTES: usize = 64 << 20;
 
 fn run(kind: MemoryKind, rows: &Rows, steps: &[Step]) -> Vec<Vec<Event>> {
@@ -54,7 +54,7 @@ proptest! {
         types in prop::collection::vec((prop::sample::select(kinds()), any::<bool>()), 0..5),
         writes in prop::collection::vec((1_usize..20, 0_u8..9, -5_i64..20), 1..20),
     ) {
-        // A watermark is read before the next one comes: how many of several are shown is for each kind to say.
+        // A watermark is read before the next one comes: each kind may coalesce several in its own way.
         let steps: Vec<Step> = writes
             .iter()
             .flat_map(|&(rows, signal, by)| {
@@ -131,7 +131,7 @@ fn write(writer: &mut EdgeWriter, rows: &Rows, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Rows that are shown next.
+/// Returns the number of rows that come next.
 fn shown(reader: &mut EdgeReader) -> usize {
     let EdgeNext::Rows(rows) = reader.peek(usize::MAX) else { panic!("rows come next") };
     rows.len()
@@ -156,7 +156,7 @@ fn rows_may_be_consumed_without_being_read() {
         let mut reader = writer.join(Arc::new(NoWake)).unwrap();
         let (mut run, slots) = run_for(&rows);
         let mut next = 0;
-        // Often enough to go around the queue.
+        // Often enough to wrap around the queue.
         for round in 0..400_u64 {
             write(&mut writer, &rows, round * 20..round * 20 + 20);
             let EdgeNext::Rows(mut found) = reader.peek(usize::MAX) else { panic!("{name}: rows come next") };
@@ -233,7 +233,7 @@ fn a_gauge_counts_rows_and_signals_apart() {
         writer.signal(Signal::End).unwrap();
         write(&mut writer, &rows, 10..15);
         assert_eq!(work(), Work { rows: 15, signals: 1 }, "{name}");
-        // Looking consumes nothing.
+        // Peeking consumes nothing.
         shown(&mut reader);
         reader.advance(4);
         shown(&mut reader);
@@ -278,9 +278,9 @@ fn a_queue_wakes_once_for_many_rows() {
     assert_eq!((woken(&for_rows), woken(&for_room)), (0, 1));
     let [first, second] = readers;
     drop(first);
-    assert_eq!(woken(&for_room), 1, "who leaves may make room");
+    assert_eq!(woken(&for_room), 1, "a reader that leaves may make room");
     drop(writer);
-    assert_eq!(woken(&for_rows), 2, "who waits for rows learns that none will come");
+    assert_eq!(woken(&for_rows), 2, "a waiting reader learns that no row will come");
     drop(second);
 }
 
@@ -328,7 +328,7 @@ fn a_payload_is_let_go_of_with_its_row() {
     }
     writer.append(&[piece], 0, 4);
     drop((reader, writer));
-    assert_eq!(buffer.strong_count(), alone, "what nobody read keeps nothing alive");
+    assert_eq!(buffer.strong_count(), alone, "unread rows keep nothing alive");
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn rows_of_a_queue_go_from_thread_to_thread() {
                     read += count as u64;
                 }
                 EdgeNext::Watermark(watermark) => {
-                    assert_eq!(watermark, read as i64, "a watermark stands behind its rows");
+                    assert_eq!(watermark, read as i64, "a watermark follows its rows");
                     reader.pass();
                 }
                 EdgeNext::Signal(_) => panic!("no signal was sent"),

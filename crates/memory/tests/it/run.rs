@@ -1,5 +1,5 @@
-//! Runs against a naive model: whatever is selected, read and replaced in whatever order, every
-//! column holds what a plain list of rows would hold, and leaves as Arrow.
+//! Runs against a naive model: whatever is selected, read and replaced in whatever order, every column equals that of
+//! a plain list of rows, and is exported as Arrow.
 
 use crate::arbitrary;
 
@@ -14,14 +14,14 @@ use penstock_memory::batch::decoded;
 use penstock_memory::{Column, Exporter, Physical, Run, SlotId, SourceColumns};
 use proptest::prelude::*;
 
-/// What may happen to a run between two operators.
+/// The events between two operators of a run.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Somebody reads a slot (modulo the number of slots).
+    /// An operator reads a slot (modulo the number of slots).
     Ready(usize),
-    /// Somebody fills a slot with these rows, used round and round.
+    /// An operator fills a slot with these rows, repeated.
     Put(usize, Vec<Seed>),
-    /// A filter keeps the rows whose flag is set, used round and round.
+    /// A filter keeps the rows whose flag is set; the flags repeat.
     Select(Vec<bool>),
 }
 
@@ -33,8 +33,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One batch: its rows, how it is sliced out of larger arrays, the lengths of its runs, and what
-/// happens to each run.
+/// One batch: its rows, how it is sliced out of larger arrays, the lengths of its runs, and the events of each run.
 #[derive(Clone, Debug)]
 struct Input {
     rows: Vec<Vec<Seed>>,
@@ -50,7 +49,7 @@ fn any_input(columns: usize) -> impl Strategy<Value = Input> {
         .prop_map(|(rows, before, after, run_rows, steps)| Input { rows, before, after, run_rows, steps })
 }
 
-/// A slot in the model: its type and, when it holds a column, the values of the rows that are left.
+/// A slot in the model: its type and, when it holds a column, the values of the present rows.
 struct Slot {
     data_type: DataType,
     held: Option<Cells>,
@@ -100,7 +99,7 @@ fn schema_of(types: &[DataType]) -> SchemaRef {
     ))
 }
 
-/// The columns of the model as they should leave: one array each, dictionaries decoded.
+/// Checks the exported columns against the model: one array each, dictionaries decoded.
 fn check_exported(batches: &[RecordBatch], types: &[DataType], expected: &[Cells]) {
     for (number, (data_type, cells)) in types.iter().zip(expected).enumerate() {
         let whole = array(decoded(data_type), cells);
@@ -188,7 +187,7 @@ proptest! {
         }
         for (rows, fill, steps) in &runs {
             run.begin_owned(*rows);
-            prop_assert!(!run.holds(0), "nothing is left over from the run before");
+            prop_assert!(!run.holds(0), "no column is left from the run before");
             let mut slots: Vec<Slot> = types.iter().map(|data_type| Slot { data_type: data_type.clone(), held: None }).collect();
             for slot in 0..slots.len() {
                 put(&mut run, &mut slots, slot, fill);

@@ -1,4 +1,4 @@
-//! Long values: which buffers a log keeps alive, what it is charged for them, and when it lets go.
+//! Long values: which buffers a log keeps alive, what it is charged for them, and when it releases them.
 
 use crate::support;
 
@@ -19,7 +19,7 @@ use support::{assert_all_returned, coordinator, eventually};
 const BUDGET_BYTES: usize = 16 << 20;
 const CHUNK_ROWS: usize = 64;
 
-/// A buffer that tells who holds it: the test, and every Arrow buffer made of it.
+/// A buffer that counts its owners: the test, and every Arrow buffer made of it.
 struct Tracked {
     owner: Arc<Vec<u8>>,
 }
@@ -31,7 +31,7 @@ impl Tracked {
 
     fn buffer(&self) -> Buffer {
         let start = NonNull::from(self.owner.as_slice()).cast::<u8>();
-        // SAFETY: the bytes are initialised, nobody changes them, and the owner that goes with the buffer keeps them.
+        // SAFETY: the bytes are initialised and never change, and the buffer holds their owner.
         unsafe { Buffer::from_custom_allocation(start, self.owner.len(), Arc::clone(&self.owner) as _) }
     }
 
@@ -39,13 +39,13 @@ impl Tracked {
         make_view(&self.owner[from..from + len], payload, from as u32)
     }
 
-    /// How many others hold it.
+    /// Returns the number of other owners.
     fn holders(&self) -> usize {
         Arc::strong_count(&self.owner) - 1
     }
 }
 
-/// Chunks of one block of [`CHUNK_ROWS`] rows with one nullable column of strings, or several of them.
+/// Opens a log with chunks of one block of [`CHUNK_ROWS`] rows, with one nullable column of strings or several.
 fn log(columns: usize, coordinator: &Coordinator, wake: Arc<dyn Wake>) -> (LogWriter, LogReader) {
     let layout = Layout::new(vec![ColumnKind { physical: Physical::View, nullable: true }; columns]);
     let shape =
@@ -60,13 +60,13 @@ fn piece<'a>(views: &'a [u128], payloads: &'a Vec<Payload>, valid: Option<&'a [u
     SelectedColumn { column: Column { values: Values::View(views, payloads.into()), valid }, rows: None }
 }
 
-/// Writes the views into the one column.
+/// Writes the views into the only column.
 fn write(writer: &mut LogWriter, views: &[u128], buffer: Buffer) {
     assert!(writer.room() >= views.len(), "a chunk has room");
     writer.append(&[piece(views, &vec![buffer.into()], None)], 0, views.len());
 }
 
-/// Reads all that is there; null is nothing.
+/// Reads all pending rows; null is `None`.
 fn read(reader: &mut LogReader) -> Vec<Option<Vec<u8>>> {
     let mut found = Vec::new();
     while let Taken::Rows(lease) = reader.peek(usize::MAX) {
@@ -82,7 +82,7 @@ fn read(reader: &mut LogReader) -> Vec<Option<Vec<u8>>> {
     found
 }
 
-/// Fills the chunk up with values that need no payload, so that its readers leave it.
+/// Fills the chunk with values that need no payload, so that its readers leave it.
 fn fill_up(writer: &mut LogWriter, written: usize) {
     let rows = CHUNK_ROWS - written;
     write(writer, &vec![make_view(b"short", 0, 0); rows], Buffer::from_vec(Vec::<u8>::new()));
@@ -124,8 +124,8 @@ fn of_a_buffer_that_is_used_less_the_values_are_copied() {
     let mut views: Vec<u128> = (0..9).map(|row| tracked.view(row * 400, 100, 0)).collect();
     views.push(tracked.view(3600, 99, 0));
     write(&mut writer, &views, tracked.buffer());
-    assert_eq!(tracked.holders(), 0, "nobody needs it any more");
-    assert!(pinned(&coordinator) >= 999, "what was copied is charged");
+    assert_eq!(tracked.holders(), 0, "no row needs it any more");
+    assert!(pinned(&coordinator) >= 999, "copies are charged");
     fill_up(&mut writer, 10);
     let found = read(&mut reader);
     assert_eq!(found[9].as_deref(), Some(&tracked.owner[3600..3699]));
@@ -227,9 +227,10 @@ fn payload_over_the_cap_holds_the_writer_back_until_it_is_read() {
         assert_eq!(writer.room(), 0, "round {round}: 2 MiB are more than the log may have");
         let asleep = woken.0.load(Ordering::SeqCst);
         assert_eq!(read(&mut reader), [Some(tracked.owner[..1 << 20].to_vec())]);
-        assert!(woken.0.load(Ordering::SeqCst) > asleep, "round {round}: whoever reads wakes the writer");
+        assert!(woken.0.load(Ordering::SeqCst) > asleep, "round {round}: a reader wakes the writer");
         eventually("there is room when all is read", || (writer.room() > 0, round));
-        // BLOCK_LOG-3 lets the chunk go on, and with it what it keeps alive. Behind much payload chunks take few rows at first.
+        // BLOCK_LOG-3 lets the writer proceed, and with the chunk its payload is released. After much payload, chunks
+        // take few rows at first.
         let mut more = 0;
         while more < CHUNK_ROWS - 1 {
             eventually("there is room", || (writer.room() > 0, more));
@@ -272,7 +273,7 @@ fn buffers_that_start_at_one_place_and_end_elsewhere_are_told_apart() {
     assert_eq!(found, [&whole[..1000], &whole[..1500], &whole[2000..]]);
 }
 
-/// A reader that keeps up holds nothing back, and what it has read must not pile up until a chunk is full.
+/// A reader that keeps up holds nothing back, and rows it has read must not pile up until a chunk is full.
 #[test]
 fn payload_stays_near_the_cap_with_a_reader_that_keeps_up() {
     const CAP_BYTES: usize = 1 << 20;
@@ -290,6 +291,6 @@ fn payload_stays_near_the_cap_with_a_reader_that_keeps_up() {
         assert_eq!(read(&mut reader), [Some(bytes)]);
         most = most.max(pinned(&coordinator));
     }
-    // The first chunk is filled before it is known how much its rows bring: 16 KiB of views.
+    // The first chunk is filled before the payload per row is known: 16 KiB of views.
     assert!(most <= 5 << 20, "{most} bytes of payload kept alive");
 }

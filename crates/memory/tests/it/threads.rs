@@ -1,5 +1,5 @@
-//! One writer and several readers on threads of their own: readers leave and join in the middle, and whoever sleeps
-//! is woken.
+//! One writer and several readers on threads of their own: readers leave and join in the middle, and every sleeper is
+//! woken.
 
 use crate::support;
 
@@ -17,10 +17,10 @@ use penstock_queue::gate::Gate;
 use support::{HANG, assert_all_returned, coordinator, setting};
 
 const BATCH_ROWS: u64 = 3000;
-/// A signal and a watermark stand before every row whose number this divides.
+/// A signal and a watermark precede every row whose number this divides.
 const SIGNAL_EVERY: u64 = 10_000;
 
-/// A column of numbers, one with nulls, and perhaps one of strings, all by the number of the row.
+/// A column of numbers, one with nulls, and perhaps one of strings, all derived from the number of the row.
 #[derive(Clone, Copy)]
 struct Shape {
     strings: bool,
@@ -54,7 +54,7 @@ fn write(shape: Shape, mut writer: LogWriter, room: &Gate, at_half: impl Fn(LogR
         if row.is_multiple_of(SIGNAL_EVERY) {
             writer.watermark(row as i64);
             while writer.signal(Signal::Marker { sent_ns: row }).is_err() {
-                assert!(room.wait(HANG), "nobody woke the writer, which waits to signal at row {row}");
+                assert!(room.wait(HANG), "the writer was not woken, which waits to signal at row {row}");
             }
         }
         if row == shape.rows / 2 / SIGNAL_EVERY * SIGNAL_EVERY {
@@ -83,7 +83,7 @@ fn write(shape: Shape, mut writer: LogWriter, room: &Gate, at_half: impl Fn(LogR
         while row < end {
             let some = writer.room().min((end - row) as usize);
             if some == 0 {
-                assert!(room.wait(HANG), "nobody woke the writer at row {row}");
+                assert!(room.wait(HANG), "the writer was not woken at row {row}");
                 continue;
             }
             writer.append(&pieces, (row - first) as usize, some);
@@ -125,7 +125,7 @@ fn read(shape: Shape, mut reader: LogReader, gate: &Gate, mut row: u64, until: u
                     (row + rows as u64 - 1) / SIGNAL_EVERY == row / SIGNAL_EVERY,
                     "a signal at {row} was overtaken"
                 );
-                // By turns: the lease is dropped before the reader goes on, or after.
+                // Alternates: the lease is dropped before the reader advances, or after.
                 let before = rows.is_multiple_of(2).then_some(lease);
                 reader.advance(rows);
                 drop(before);
@@ -138,18 +138,18 @@ fn read(shape: Shape, mut reader: LogReader, gate: &Gate, mut row: u64, until: u
             }
             Taken::Signal(signal) => {
                 assert_eq!(signal, Signal::Marker { sent_ns: row });
-                assert_eq!(reader.watermark(), row as i64, "the watermark stands before the signal");
+                assert_eq!(reader.watermark(), row as i64, "the watermark comes before the signal");
                 marked = Some(row);
                 reader.pass();
             }
-            Taken::Nothing => assert!(gate.wait(HANG), "nobody woke the reader at row {row}"),
+            Taken::Nothing => assert!(gate.wait(HANG), "the reader was not woken at row {row}"),
             Taken::Closed => break,
         }
     }
     assert_eq!(row, until, "the writer closed the log too early");
     if until == shape.rows {
         while !matches!(reader.peek(1), Taken::Closed) {
-            assert!(gate.wait(HANG), "nobody told the reader that the writer is gone");
+            assert!(gate.wait(HANG), "the reader did not learn that the writer is gone");
         }
     }
 }

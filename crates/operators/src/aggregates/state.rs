@@ -12,7 +12,7 @@ use penstock_memory::batch::LoadRows;
 use penstock_memory::{Column, ColumnBuf, Exporter, Physical, SourceColumns};
 
 /// Counts beyond this are not believed.
-const MOST_ROWS: u64 = 1 << 48;
+const MAX_ROWS: u64 = 1 << 48;
 
 /// The type that values of a type have in a snapshot.
 pub(crate) fn portable(data_type: &DataType) -> DataType {
@@ -65,5 +65,5 @@ pub(crate) fn read<P: ArrowPrimitiveType>(array: &ArrayRef) -> &[P::Native] {
 
 /// A count of rows that can be true.
 pub(super) fn believable(count: u64) -> Result<u64, String> {
-    if count <= MOST_ROWS { Ok(count) } else { Err(format!("{count} rows are more than there can be")) }
+    if count <= MAX_ROWS { Ok(count) } else { Err(format!("{count} rows are more than there can be")) }
 }

@@ -1,24 +1,25 @@
 //! Positions, directory and signals of a stream with one writer and many readers.
 //!
-//! The protocol of a stream log, without its bytes: `C` is what stands in the directory for a chunk, `S` a signal
-//! that is no watermark. The writer owns the [`Writer`], each reader its [`Reader`]; a [`LogGauge`] tells anyone how
-//! much work waits for a reader. They share three things: the writer's line of atomics (`Head`), one line per
-//! reader (`ReadCursor`), and the slots of the directory and of the signal ring.
+//! The protocol of a stream log, without its bytes: `C` is the directory's value for a chunk, `S` a signal other than
+//! a watermark. The writer owns the [`Writer`], each reader its [`Reader`]; a [`LogGauge`] reports to any thread how
+//! much work waits for a reader. They share three things: the writer's line of atomics (`Head`), one line per reader
+//! (`ReadCursor`), and the slots of the directory and of the signal ring.
 //!
-//! LOG-1. The writer alone writes `Head` and the slots; a reader alone writes its `ReadCursor`. The list of readers is the
-//!     writer's own; a reader is *present* until the writer has seen its `gone`.
+//! LOG-1. Only the writer writes `Head` and the slots; only a reader writes its `ReadCursor`. The writer owns the list
+//!     of readers; a reader is *present* until the writer has seen its `gone`.
 //! LOG-2. Positions, entries and signals are numbered for ever and only grow; slot `n & mask` holds number `n`.
 //! LOG-3. An entry is stored before `write_pos` enters it, and taken out after `write_pos` and the `read_pos` of every
-//!     present reader have left it. In between nobody writes its slot.
+//!     present reader have left it. In between its slot is not written.
 //! LOG-4. A signal is stored before `signal_tail` passes it; its slot is written again after the `signal_pos` of every
 //!     present reader has passed it.
-//! LOG-5. A signal at position `p` stands in front of row `p`: it is in the ring before `write_pos` passes `p`. A reader
-//!     loads `write_pos` before `signal_tail`, so it knows every signal in front of the rows that it knows.
-//! LOG-6. The newest watermark, `tip`, stands at `write_pos` and goes into the ring only when rows or another signal
-//!     are about to follow it. A reader loads `tip` before `write_pos` and `signal_tail`: once it has consumed
-//!     everything up to those two, either that tip stands right there, or the ring has held it (or a newer one).
-//! LOG-7. `closed` is stored last and loaded first: whoever sees it then sees the last of everything else.
-//! LOG-8. Whoever changes something that another waits for wakes that one afterwards.
+//! LOG-5. A signal at position `p` precedes row `p`: it is in the ring before `write_pos` passes `p`. A reader loads
+//!     `write_pos` before `signal_tail`, so it knows every signal before the rows that it knows.
+//! LOG-6. The newest watermark, `tip`, is at `write_pos` and goes into the ring only when rows or another signal are
+//!     about to follow it. A reader loads `tip` before `write_pos` and `signal_tail`: once it has consumed everything
+//!     up to those two, either that tip is right there, or the ring has held it (or a newer one).
+//! LOG-7. `closed` is stored last and loaded first: a reader that sees it then sees the last value of every other
+//!     field.
+//! LOG-8. A side that changes something that another side waits for wakes that side afterwards.
 
 mod gauge;
 mod reader;
@@ -40,13 +41,13 @@ use self::slots::Slots;
 use crate::sync::{Arc, AtomicBool, AtomicI64, AtomicU64};
 use crate::wake::Wake;
 
-/// No watermark yet.
+/// The value of `tip` before the first watermark.
 const NO_WATERMARK: i64 = i64::MIN;
 
 /// The writer's cache line.
 struct Head {
     write_pos: AtomicU64,
-    /// How many signals went into the ring so far.
+    /// Number of signals put into the ring so far.
     signal_tail: AtomicU64,
     tip: AtomicI64,
     closed: AtomicBool,
@@ -55,14 +56,14 @@ struct Head {
 /// A reader's cache line.
 struct ReadCursor {
     read_pos: AtomicU64,
-    /// How many signals of the ring the reader has passed, counted like `signal_tail`.
+    /// Number of signals of the ring that the reader has passed, counted like `signal_tail`.
     signal_pos: AtomicU64,
-    /// The last watermark that the reader passed.
+    /// The last watermark the reader has passed.
     watermark: AtomicI64,
     gone: AtomicBool,
 }
 
-/// A chunk of the directory and the positions `start..end` that it holds.
+/// A chunk of the directory, and the positions `start..end` that it holds.
 struct DirectoryEntry<C> {
     chunk: C,
     start: u64,
@@ -71,7 +72,7 @@ struct DirectoryEntry<C> {
 
 /// What the writer and its readers share besides the lines of atomics.
 ///
-/// `Head` stands outside, so that a gauge that outlives both sides keeps no chunk alive.
+/// `Head` is not part of it, so that a gauge that outlives both sides keeps no chunk alive.
 struct LogShared<C, S> {
     directory: Slots<DirectoryEntry<C>>,
     signals: Slots<Posted<S>>,

@@ -1,9 +1,9 @@
-//! What a reader knows of the writer.
+//! A reader's view of the writer.
 
 use super::Head;
 use crate::sync::{Ordering, ordering, planted};
 
-/// A view of the head, good for everything below `write_pos` and for the signals below `tail`.
+/// A view of the head, valid for everything below `write_pos` and for the signals below `tail`.
 pub(super) struct Seen {
     pub(super) closed: bool,
     pub(super) tip: i64,
@@ -12,7 +12,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The order of the loads is what LOG-5, LOG-6 and LOG-7 rest on; each Acquire keeps those below it in their place.
+    /// Loads a view. LOG-5, LOG-6 and LOG-7 rest on the order of the loads; each Acquire keeps the later loads after
+    /// it.
     #[inline]
     pub(super) fn load(head: &Head) -> Self {
         let closed = head.is_closed();

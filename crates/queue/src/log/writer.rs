@@ -10,46 +10,46 @@ use super::{CursorLine, DirectoryEntry, Head, HeadLine, LogShared, NO_WATERMARK,
 use crate::sync::{Arc, AtomicBool, AtomicI64, AtomicU64, Ordering, ordering, planted};
 use crate::wake::Wake;
 
-/// The side that publishes. Dropping it closes the log: readers still consume what is there.
+/// The publishing side. Dropping it closes the log: readers still consume what is there.
 pub struct Writer<C, S> {
     pub(super) head: HeadLine,
     pub(super) shared: Arc<LogShared<C, S>>,
-    pub(super) seats: Vec<RegisteredReader>,
+    pub(super) registered: Vec<RegisteredReader>,
     pub(super) outbox: Outbox,
-    /// Our own `write_pos`.
+    /// The writer's own `write_pos`.
     position: u64,
     end: u64,
-    /// Entries `first..next` are in the directory. `current` is the one that `position` stands in, or `next`.
+    /// Entries `first..next` are in the directory. `current` is the entry that holds `position`, or `next`.
     first: u64,
     current: u64,
     next: u64,
     capacity: u64,
-    /// Every present reader has consumed the rows below this position. May lag behind.
+    /// Every present reader has consumed the rows below this position. May be out of date, never too high.
     floor: u64,
 }
 
-/// A reader as its writer knows it.
+/// A reader, as its writer knows it.
 pub(super) struct RegisteredReader {
-    pub(super) place: CursorLine,
+    pub(super) cursor: CursorLine,
     wake: StdArc<dyn Wake>,
 }
 
 impl RegisteredReader {
     fn is_gone(&self) -> bool {
-        // Acquire: pairs with the Release in the drop of `Reader`. Whoever sees it gone has outlived its last look
-        // at any slot.
-        self.place.gone.load(ordering("log.gone.load", Ordering::Acquire))
+        // Acquire: pairs with the Release in the drop of `Reader`. Once this returns true, the reader has made its
+        // last look at any slot.
+        self.cursor.gone.load(ordering("log.gone.load", Ordering::Acquire))
     }
 
     fn read_pos(&self) -> u64 {
-        // Acquire: pairs with the Release in `Reader::advance`. Whoever sees the new position has outlived the
-        // reader's last look at the entries below it.
-        self.place.read_pos.load(ordering("log.read_pos.load", Ordering::Acquire))
+        // Acquire: pairs with the Release in `Reader::advance`. Once this returns the new position, the reader has
+        // made its last look at the entries below it.
+        self.cursor.read_pos.load(ordering("log.read_pos.load", Ordering::Acquire))
     }
 }
 
 impl<C, S> Writer<C, S> {
-    /// A log at position zero, with room for `chunks` entries in the directory and `signals` in the ring.
+    /// Creates a log at position zero, with room for `chunks` entries in the directory and `signals` in the ring.
     ///
     /// # Panics
     /// When one of them is zero.
@@ -66,7 +66,7 @@ impl<C, S> Writer<C, S> {
         Self {
             head: Arc::new(CachePadded::new(head)),
             shared: Arc::new(LogShared { directory, signals, writer: OnceLock::new() }),
-            seats: Vec::new(),
+            registered: Vec::new(),
             outbox,
             position: 0,
             end: 0,
@@ -78,29 +78,29 @@ impl<C, S> Writer<C, S> {
         }
     }
 
-    /// Where the next row goes.
+    /// Returns the position of the next row.
     #[inline]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Where the last chunk of the directory ends: rows up to here can be published.
+    /// Returns the end of the last chunk of the directory: rows up to here can be published.
     #[inline]
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// How many entries the directory holds.
+    /// Returns the number of entries in the directory.
     pub fn chunks(&self) -> usize {
         (self.next - self.first) as usize
     }
 
-    /// Whether the directory has room for another entry.
+    /// Returns true if the directory has room for another entry.
     pub fn has_entry(&self) -> bool {
         self.next - self.first < self.capacity
     }
 
-    /// Adds a chunk that takes the next `rows` positions behind [`Self::end`].
+    /// Adds a chunk that takes the next `rows` positions from [`Self::end`] on.
     ///
     /// # Panics
     /// When the directory is full, or the chunk has no rows.
@@ -115,19 +115,19 @@ impl<C, S> Writer<C, S> {
         self.end = end;
     }
 
-    /// The entry of that number, which must be in `first..next`.
+    /// Returns the entry of that number, which must be in `first..next`.
     fn entry(&self, number: u64) -> &DirectoryEntry<C> {
         // SAFETY: this writer stored the entry, and takes it out only through `&mut self` (LOG-1).
         unsafe { self.shared.directory.get(number) }
     }
 
-    /// The chunk that [`Self::position`] stands in, and the offset in it.
+    /// Returns the chunk that holds [`Self::position`], and the offset in it.
     #[inline]
     pub fn current(&self) -> Option<(&C, u64)> {
         self.entry_at(self.position)
     }
 
-    /// The chunk that holds a position in `position()..end()`, and the offset in it.
+    /// Returns the chunk that holds a position in `position()..end()`, and the offset in it.
     #[inline]
     pub fn entry_at(&self, position: u64) -> Option<(&C, u64)> {
         if position < self.position {
@@ -137,7 +137,7 @@ impl<C, S> Writer<C, S> {
         entries.find(|entry| position < entry.end).map(|entry| (&entry.chunk, position - entry.start))
     }
 
-    /// Positions from `position` to the end of the chunk that holds it; 0 where there is none.
+    /// Returns the number of positions from `position` to the end of the chunk that holds it; 0 where there is none.
     #[inline]
     pub fn left_at(&self, position: u64) -> u64 {
         let mut ends = (self.current..self.next).map(|number| self.entry(number).end);
@@ -146,7 +146,7 @@ impl<C, S> Writer<C, S> {
 
     /// Takes the oldest chunk out when it is full and every present reader has left it.
     ///
-    /// Readers that are gone are noticed when their position would matter.
+    /// Checks for readers that are gone only when their position would matter.
     pub fn reclaim(&mut self) -> Option<C> {
         if self.first == self.current {
             return None;
@@ -159,62 +159,62 @@ impl<C, S> Writer<C, S> {
                 return None;
             }
         }
-        // SAFETY: `write_pos` and every present reader have left the entry (LOG-3); the Acquire loads put their last
+        // SAFETY: `write_pos` and every present reader have left the entry (LOG-3); the Acquire loads order their last
         // looks at the slot before this.
         let entry = unsafe { self.shared.directory.take(self.first) };
         self.first += 1;
         entry.map(|entry| entry.chunk)
     }
 
-    /// The smallest position of the present readers; [`Self::position`] without readers.
+    /// Returns the smallest position of the present readers; [`Self::position`] without readers.
     pub fn slowest(&self) -> u64 {
-        let present = self.seats.iter().filter(|seat| !seat.is_gone());
+        let present = self.registered.iter().filter(|reader| !reader.is_gone());
         present.map(RegisteredReader::read_pos).min().unwrap_or(self.position)
     }
 
-    /// How many readers are present.
+    /// Returns the number of present readers.
     pub fn readers(&self) -> usize {
-        self.seats.iter().filter(|seat| !seat.is_gone()).count()
+        self.registered.iter().filter(|reader| !reader.is_gone()).count()
     }
 
-    /// Says who is woken when a reader leaves a chunk, passes a signal or goes away. Look again at what they may
-    /// have done before this.
+    /// Sets the waker for a reader that leaves a chunk, passes a signal or goes away. The caller then looks again at
+    /// what readers may have done before this call.
     ///
     /// # Panics
-    /// When it was said before.
+    /// When a waker was set before.
     pub fn set_wake(&mut self, wake: StdArc<dyn Wake>) {
         assert!(self.shared.writer.set(wake).is_ok(), "a log has one writer to wake");
     }
 
-    /// A reader that starts at [`Self::position`] and first sees the current watermark, if there is one.
-    /// `wake` is woken whenever something was published.
+    /// Adds a reader that starts at [`Self::position`] and first sees the current watermark, if there is one. The log
+    /// wakes `wake` whenever something was published.
     pub fn join(&mut self, wake: StdArc<dyn Wake>) -> Reader<C, S> {
         self.dismiss_gone();
-        let place = Arc::new(CachePadded::new(ReadCursor {
+        let cursor = Arc::new(CachePadded::new(ReadCursor {
             read_pos: AtomicU64::new(self.position),
             signal_pos: AtomicU64::new(self.outbox.tail()),
             watermark: AtomicI64::new(NO_WATERMARK),
             gone: AtomicBool::new(false),
         }));
-        self.seats.push(RegisteredReader { place: Arc::clone(&place), wake });
+        self.registered.push(RegisteredReader { cursor: Arc::clone(&cursor), wake });
         let (head, shared) = (Arc::clone(&self.head), Arc::clone(&self.shared));
-        Reader::new(head, shared, place, self.current, self.outbox.tip())
+        Reader::new(head, shared, cursor, self.current, self.outbox.tip())
     }
 
     pub(super) fn dismiss_gone(&mut self) {
-        self.seats.retain(|seat| !seat.is_gone());
+        self.registered.retain(|reader| !reader.is_gone());
     }
 
     pub(super) fn wake_readers(&self) {
-        for seat in &self.seats {
-            seat.wake.wake();
+        for reader in &self.registered {
+            reader.wake.wake();
         }
     }
 }
 
 impl<C, S: Copy> Writer<C, S> {
-    /// Whether rows may be published: not while a watermark that stands at [`Self::position`] finds no room in the
-    /// ring. Tries to put it there; when there is none, the writer's wake-up comes when a reader has passed a signal.
+    /// Returns true if rows may be published: not while the watermark at [`Self::position`] finds no room in the ring.
+    /// Tries to put it there; when there is no room, the writer is woken once a reader has passed a signal.
     #[inline]
     pub fn can_publish(&mut self) -> bool {
         self.post_tip()
@@ -230,13 +230,13 @@ impl<C, S: Copy> Writer<C, S> {
             return;
         }
         assert!(rows <= self.end - self.position, "rows are published where there are chunks");
-        assert!(self.can_publish(), "the ring has room for the watermark in front of the rows");
+        assert!(self.can_publish(), "the ring has room for the watermark before the rows");
         self.position += rows;
         while self.current < self.next && self.entry(self.current).end <= self.position {
             self.current += 1;
         }
-        // Release: pairs with the Acquire in `Seen::load`. Whoever sees the new position sees the rows below it,
-        // their entries (LOG-3) and the signals in front of them (LOG-5).
+        // Release: pairs with the Acquire in `Seen::load`. A reader that sees the new position sees the rows below it,
+        // their entries (LOG-3) and the signals before them (LOG-5).
         self.head.write_pos.store(self.position, ordering("log.write_pos.store", Ordering::Release));
         if !planted("log.publish.wake") {
             self.wake_readers();

@@ -6,13 +6,13 @@ use crate::sync::planted;
 /// Values that are pushed together: the consumer sees none of them before the batch is dropped, and then all.
 pub struct PushBatch<'a, T> {
     producer: &'a mut Producer<T>,
-    /// Where the next value goes, and where the room known of ends.
+    /// The position of the next value, and the end of the known room.
     next: usize,
     end: usize,
 }
 
 impl<T> Producer<T> {
-    /// Begins to push values together.
+    /// Starts a batch of pushes.
     pub fn batch(&mut self) -> PushBatch<'_, T> {
         let next = self.0.ends.tail();
         PushBatch { next, end: next + self.room(), producer: self }
@@ -20,12 +20,12 @@ impl<T> Producer<T> {
 }
 
 impl<T> PushBatch<'_, T> {
-    /// Number of the next value.
+    /// Returns the number of the next value.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// Pushes a value, or gives it back when the queue was full.
+    /// Pushes a value, or returns it when the queue was full at the start of the batch.
     pub fn push(&mut self, value: T) -> Result<(), T> {
         if self.next == self.end {
             return Err(value);
@@ -52,15 +52,15 @@ impl<T> Drop for PushBatch<'_, T> {
     }
 }
 
-/// Values that are popped together: the producer gets their room back when this is dropped. What was not asked for
-/// stays in the queue.
+/// Values that are popped together: the producer gets their room back when this is dropped. Values that the iterator
+/// has not yielded stay in the queue.
 pub struct PopBatch<'a, T> {
     consumer: &'a mut Consumer<T>,
     end: usize,
 }
 
 impl<T> Consumer<T> {
-    /// Pops up to `most` of the values that wait.
+    /// Pops up to `most` of the waiting values.
     pub fn take(&mut self, most: usize) -> PopBatch<'_, T> {
         PopBatch { end: self.next + self.len().min(most), consumer: self }
     }
@@ -77,7 +77,7 @@ impl<T> Iterator for PopBatch<'_, T> {
         let value = shared.slot(*next).with(|slot| {
             // SAFETY: by RING-2 the slot holds a value that belongs to this consumer.
             let slot = unsafe { &*slot };
-            // SAFETY: the value is read once: `next` passes it here, and `head` only ever follows `next`.
+            // SAFETY: the value is read once: `next` passes it here, and `head` never passes `next`.
             unsafe { slot.assume_init_read() }
         });
         *next += 1;

@@ -1,4 +1,4 @@
-//! How far the two sides of a queue have come, and whether they are still there.
+//! The positions of the two sides of a queue, and whether each is still there.
 
 use crossbeam_utils::CachePadded;
 
@@ -22,57 +22,58 @@ impl Ends {
         }
     }
 
-    /// For the producer: its own position.
+    /// Producer: returns its own position.
     #[inline]
     pub(super) fn tail(&self) -> usize {
         self.tail.load(Ordering::Relaxed)
     }
 
-    /// For the producer: how many of `capacity` slots are empty.
+    /// Producer: returns the number of empty slots out of `capacity`.
     #[inline]
     pub(super) fn room(&self, capacity: usize) -> usize {
-        // Acquire: pairs with the Release in `release`. Whoever sees the new head sees the slots emptied.
+        // Acquire: pairs with the Release in `release`. A producer that sees the new head finds the slots below it
+        // empty.
         capacity - (self.tail() - self.head.load(ordering("ring.head.load", Ordering::Acquire)))
     }
 
-    /// For the producer: hands over the slots in front of `tail`.
+    /// Producer: hands over the slots below `tail`.
     #[inline]
     pub(super) fn publish(&self, tail: usize) {
-        // Release: pairs with the Acquire in `known_tail`. Whoever sees the new tail sees the values.
+        // Release: pairs with the Acquire in `known_tail`. A consumer that sees the new tail sees the values.
         self.tail.store(tail, ordering("ring.tail.store", Ordering::Release));
     }
 
-    /// For the consumer: its own position, as far as the producer may know it.
+    /// Consumer: returns its own position, as the producer may know it.
     #[inline]
     pub(super) fn head(&self) -> usize {
         self.head.load(Ordering::Relaxed)
     }
 
-    /// For the consumer: where the values that wait end.
+    /// Consumer: returns the end of the waiting values.
     #[inline]
     pub(super) fn known_tail(&self) -> usize {
         // Acquire: pairs with the Release in `publish`.
         self.tail.load(ordering("ring.tail.load", Ordering::Acquire))
     }
 
-    /// For the consumer: hands back the slots in front of `head`.
+    /// Consumer: hands back the slots below `head`.
     #[inline]
     pub(super) fn release(&self, head: usize) {
         // Release: pairs with the Acquire in `room`.
         self.head.store(head, ordering("ring.head.store", Ordering::Release));
     }
 
-    /// For anyone: how many values wait. While both sides work it may read high, never low.
+    /// Any thread: returns the number of waiting values. While both sides work it may read high, never low.
     #[inline]
     pub(super) fn len(&self) -> usize {
         // Acquire: pairs with the Release in `release`. The consumer knew the tail that it emptied slots up to, so the
-        // load below gives that one or a newer one, and the difference cannot be negative.
+        // load below returns that tail or a newer one, and the difference cannot be negative.
         let head = self.head.load(ordering("ring.gauge.head", Ordering::Acquire));
         self.tail.load(Ordering::Relaxed) - head
     }
 
     pub(super) fn leave_as_producer(&self) {
-        // Release: pairs with the Acquire in `is_producer_gone`. Whoever sees this sees the last tail.
+        // Release: pairs with the Acquire in `is_producer_gone`. A consumer that sees this sees the last tail.
         self.producer_gone.store(true, ordering("ring.producer_gone.store", Ordering::Release));
     }
 

@@ -1,18 +1,19 @@
 //! Rows of words from one writer to one reader, with signals between them and values that they keep alive.
 //!
-//! A *frame* is a row: so many words, the same for all. The words mean nothing here. `S` is a signal, `K` what a frame
-//! keeps alive as long as it waits. Frames, signals and kept values stand in a queue each, and so each of them is
-//! counted apart; a signal carries the number of the frame that it stands in front of.
+//! A *frame* is a row of words; all frames have the same number. The words mean nothing here. `S` is a signal, `K` a
+//! value that a frame keeps alive while it waits. Frames, signals and kept values have a queue each, so each kind is
+//! counted apart; a signal carries the number of the frame that follows it.
 //!
-//! FRAMES-1. Words of frames in `head..tail` belong to the reader, the others to the writer: RING-2, with atomics for slots. The
-//!     positions order all accesses to them, so these are Relaxed.
-//! FRAMES-2. A signal in front of frame `n` is in its queue before `tail` passes `n`. A reader loads `tail` before it looks
-//!     at the signals, so it knows every signal in front of the frames that it knows.
-//! FRAMES-3. What a frame keeps is in its queue before `tail` passes the frame, and leaves it before `head` does. So where
-//!     there is room for a frame there is room for what it keeps.
-//! FRAMES-4. That the writer is gone is stored last and loaded first: whoever sees it then sees the last of everything else.
+//! FRAMES-1. Words of frames in `head..tail` belong to the reader, the others to the writer: RING-2, with atomics for
+//!     slots. The positions order all accesses to them, so these are Relaxed.
+//! FRAMES-2. A signal before frame `n` is in its queue before `tail` passes `n`. A reader loads `tail` before it looks
+//!     at the signals, so it knows every signal before the frames that it knows.
+//! FRAMES-3. The value that a frame keeps is in its queue before `tail` passes the frame, and leaves it before `head`
+//!     does. So where there is room for a frame there is room for what it keeps.
+//! FRAMES-4. The flag that the writer is gone is stored last and loaded first: a reader that sees it then sees the
+//!     last of everything else.
 //!
-//! Nobody sleeps here: whoever publishes something wakes the other side afterwards, by means of its own.
+//! No call here sleeps: the side that publishes wakes the other side afterwards, by its own means.
 
 use std::ops::Range;
 
@@ -21,28 +22,28 @@ use super::{Consumer, Producer, PushBatch, ring, slot_bytes};
 use crate::log::Work;
 use crate::sync::{Arc, AtomicU64, Ordering, planted};
 
-/// How large the queues are.
+/// The capacities of the queues, and the size of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameShape {
-    /// Frames that may wait; rounded up to a power of two.
+    /// Number of frames that may wait; rounded up to a power of two.
     pub frames: usize,
-    /// Words of a frame.
+    /// Words per frame.
     pub words: usize,
-    /// Signals that may wait.
+    /// Number of signals that may wait.
     pub signals: usize,
-    /// The most values that a frame keeps.
+    /// Largest number of values that a frame keeps.
     pub kept: usize,
 }
 
 impl FrameShape {
-    /// Bytes that the queues take, for signals `S` and kept values `K`.
+    /// Returns the bytes of the queues, for signals `S` and kept values `K`.
     pub fn bytes<S, K>(&self) -> usize {
         self.frames.next_power_of_two() * self.words * size_of::<u64>()
             + slot_bytes::<(usize, S)>(self.signals)
             + slot_bytes::<K>(self.kept_in_all())
     }
 
-    /// FRAMES-3: as many as all frames keep. At least one, since a queue has room for a value.
+    /// Returns the number of values that all frames keep (FRAMES-3). At least one, since a queue has room for a value.
     fn kept_in_all(&self) -> usize {
         (self.frames.next_power_of_two() * self.kept).max(1)
     }
@@ -56,7 +57,7 @@ struct FrameWords {
 }
 
 impl FrameWords {
-    /// Words of up to `most` frames from number `first` on, as far as they lie together.
+    /// Returns the words of up to `most` frames from number `first` on, as far as they are adjacent.
     fn together(&self, first: usize, most: usize) -> (usize, &[AtomicU64]) {
         let slot = first & (self.frames - 1);
         let frames = most.min(self.frames - slot);
@@ -64,7 +65,7 @@ impl FrameWords {
     }
 }
 
-/// A queue of frames.
+/// Creates a queue of frames.
 ///
 /// # Panics
 /// When there is no room for a frame or a signal.
@@ -85,10 +86,10 @@ pub fn frames<S, K>(shape: FrameShape) -> (FrameWriter<S, K>, FrameReader<S, K>)
         signals: to_signals,
         kept: to_kept,
     };
-    (writer, FrameReader { ends, words, signals, kept, head: 0, tail: 0, shown: PeekedFrames::Nothing })
+    (writer, FrameReader { ends, words, signals, kept, head: 0, tail: 0, peeked: PeekedFrames::Nothing })
 }
 
-/// The side that writes.
+/// The writing side.
 pub struct FrameWriter<S, K> {
     ends: Arc<Ends>,
     words: Arc<FrameWords>,
@@ -96,7 +97,7 @@ pub struct FrameWriter<S, K> {
     kept: Producer<K>,
 }
 
-/// Frames that are to be filled, which lie together.
+/// Adjacent frames to be filled.
 #[derive(Clone, Copy)]
 pub struct Blank<'a> {
     words: &'a [AtomicU64],
@@ -104,14 +105,14 @@ pub struct Blank<'a> {
 }
 
 impl Blank<'_> {
-    /// Some of the frames.
+    /// Returns some of the frames.
     #[must_use]
     pub fn part(&self, frames: Range<usize>) -> Self {
         let words = frames.start * self.per_frame..frames.end * self.per_frame;
         Self { words: &self.words[words], per_frame: self.per_frame }
     }
 
-    /// Sets word number `word` of the frames, from the first on, to one value after the other.
+    /// Sets word number `word` of each frame, from the first on, to the next of `values`.
     #[inline]
     pub fn put(&self, word: usize, values: impl Iterator<Item = u64>) {
         assert!(word < self.per_frame, "a frame has the words of its shape");
@@ -120,7 +121,7 @@ impl Blank<'_> {
         }
     }
 
-    /// Sets those bits in word number `word` of the frames that are set in one value after the other.
+    /// Sets those bits in word number `word` of each frame that are set in the next of `values`.
     #[inline]
     pub fn add(&self, word: usize, values: impl Iterator<Item = u64>) {
         assert!(word < self.per_frame, "a frame has the words of its shape");
@@ -139,18 +140,19 @@ impl Blank<'_> {
 }
 
 impl<S, K> FrameWriter<S, K> {
-    /// Frames that can be appended now; more, once the reader goes on.
+    /// Returns the number of frames that can be appended now; more, once the reader advances.
     pub fn room(&self) -> usize {
         self.ends.room(self.words.frames)
     }
 
-    /// Whether the reader is gone.
+    /// Returns true once the reader is gone.
     pub fn is_closed(&self) -> bool {
         self.ends.is_consumer_gone()
     }
 
-    /// Appends frames and publishes them together. `fill` is called for one stretch after the other, with the numbers
-    /// of its frames counted from the first of this call; what it pushes is kept as long as the frames say.
+    /// Appends frames and publishes them together. Calls `fill` for one stretch of adjacent frames after the other,
+    /// with the numbers of its frames counted from the first of this call; the values that `fill` pushes are kept as
+    /// long as their frames.
     ///
     /// # Panics
     /// When there is no room for them.
@@ -159,7 +161,7 @@ impl<S, K> FrameWriter<S, K> {
         frames: usize,
         mut fill: impl FnMut(Range<usize>, Blank<'_>, &mut PushBatch<'_, K>),
     ) {
-        assert!(frames <= self.room(), "frames are appended where there is room");
+        assert!(frames <= self.room(), "appended frames fit the room");
         let tail = self.ends.tail();
         if planted("ring.frames.tail.early") {
             self.ends.publish(tail + frames);
@@ -175,12 +177,12 @@ impl<S, K> FrameWriter<S, K> {
         self.ends.publish(tail + frames);
     }
 
-    /// Signals that can be put behind the last frame now.
+    /// Returns the number of signals that can follow the last frame now.
     pub fn signal_room(&self) -> usize {
         self.signals.room()
     }
 
-    /// Puts a signal behind the last frame, or gives it back when too many wait or nobody will see it.
+    /// Puts a signal after the last frame, or returns it when too many wait or the reader is gone.
     pub fn signal(&mut self, signal: S) -> Result<(), S> {
         self.signals.try_push((self.ends.tail(), signal)).map_err(|(_, signal)| signal)
     }
@@ -192,10 +194,10 @@ impl<S, K> Drop for FrameWriter<S, K> {
     }
 }
 
-/// What comes next for a reader. A signal in front of a frame comes before it.
+/// What comes next for a reader. A signal before a frame comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameNext<S> {
-    /// So many frames that lie together, with no signal between them.
+    /// That many adjacent frames, with no signal between them.
     Frames(usize),
     /// A signal.
     Signal(S),
@@ -205,7 +207,7 @@ pub enum FrameNext<S> {
     Closed,
 }
 
-/// What `peek` has shown and `advance` or `pass` may consume.
+/// What `peek` has returned and `advance` or `pass` may consume.
 #[derive(Clone, Copy)]
 enum PeekedFrames<S> {
     Nothing,
@@ -213,19 +215,19 @@ enum PeekedFrames<S> {
     Signal(S),
 }
 
-/// The side that reads.
+/// The reading side.
 pub struct FrameReader<S, K> {
     ends: Arc<Ends>,
     words: Arc<FrameWords>,
     signals: Consumer<(usize, S)>,
     kept: Consumer<K>,
-    /// Our own position, and the writer's as it was when we last looked.
+    /// The reader's own position, and the last value it has loaded of the writer's.
     head: usize,
     tail: usize,
-    shown: PeekedFrames<S>,
+    peeked: PeekedFrames<S>,
 }
 
-/// Frames that wait, which lie together.
+/// Adjacent frames that wait.
 #[derive(Clone, Copy)]
 pub struct Frames<'a> {
     words: &'a [AtomicU64],
@@ -233,7 +235,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Word number `word` of each frame.
+    /// Returns word number `word` of each frame.
     #[inline]
     pub fn word(&self, word: usize) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         assert!(word < self.per_frame, "a frame has the words of its shape");
@@ -243,15 +245,15 @@ impl<'a> Frames<'a> {
 }
 
 impl<S: Copy + Sync, K: Sync> FrameReader<S, K> {
-    /// What comes next, at most `most` frames at a time. The answer stays the same until it is consumed by
-    /// [`Self::advance`] or [`Self::pass`], except that [`FrameNext::Nothing`] is looked at anew each time.
+    /// Returns what comes next, at most `most` frames at a time. The result stays the same until [`Self::advance`] or
+    /// [`Self::pass`] consumes it, except that [`FrameNext::Nothing`] is looked up anew each time.
     #[inline]
     pub fn peek(&mut self, most: usize) -> FrameNext<S> {
         let mut gone = false;
-        if let PeekedFrames::Nothing = self.shown {
+        if let PeekedFrames::Nothing = self.peeked {
             gone = self.look(most);
         }
-        match self.shown {
+        match self.peeked {
             PeekedFrames::Frames(frames) => FrameNext::Frames(frames),
             PeekedFrames::Signal(signal) => FrameNext::Signal(signal),
             PeekedFrames::Nothing if gone => FrameNext::Closed,
@@ -259,17 +261,17 @@ impl<S: Copy + Sync, K: Sync> FrameReader<S, K> {
         }
     }
 
-    /// Looks for something to show. Whether the writer was gone before.
+    /// Looks for the next frames or signal; returns true if the writer was gone before.
     fn look(&mut self, most: usize) -> bool {
         let gone = self.ends.is_producer_gone();
         let early = if planted("ring.frames.signal.early") { Some(self.next_signal()) } else { None };
-        // While enough frames are known of, the writer's line is left alone.
+        // While enough frames are known, the writer's line stays untouched.
         if self.tail - self.head < most {
             self.tail = self.ends.known_tail();
         }
         let signal = early.unwrap_or_else(|| self.next_signal());
         let until = signal.map_or(self.tail, |(at, _)| at.min(self.tail));
-        self.shown = if until > self.head {
+        self.peeked = if until > self.head {
             PeekedFrames::Frames(self.words.together(self.head, most.min(until - self.head)).0)
         } else {
             match signal {
@@ -284,42 +286,42 @@ impl<S: Copy + Sync, K: Sync> FrameReader<S, K> {
         self.signals.see(self.signals.position(), |signal| *signal)
     }
 
-    /// The first `frames` of the frames that were shown.
+    /// Returns the first `frames` of the peeked frames.
     ///
     /// # Panics
-    /// When fewer were shown.
+    /// When fewer were peeked.
     #[inline]
     pub fn frames(&self, frames: usize) -> Frames<'_> {
-        assert!(frames <= self.shown_frames(), "frames are read after they were shown");
+        assert!(frames <= self.peeked_frames(), "only peeked frames are read");
         let (_, words) = self.words.together(self.head, frames);
         Frames { words, per_frame: self.words.per_frame }
     }
 
-    /// Number of the oldest value that is kept.
+    /// Returns the number of the oldest kept value.
     pub fn kept_position(&self) -> usize {
         self.kept.position()
     }
 
-    /// Looks at the kept value of that number, if it is still there.
+    /// Calls `look` with the kept value of that number, if it is still there.
     #[inline]
     pub fn see_kept<R>(&self, position: usize, look: impl FnOnce(&K) -> R) -> Option<R> {
         self.kept.see(position, look)
     }
 
-    fn shown_frames(&self) -> usize {
-        if let PeekedFrames::Frames(frames) = self.shown { frames } else { 0 }
+    fn peeked_frames(&self) -> usize {
+        if let PeekedFrames::Frames(frames) = self.peeked { frames } else { 0 }
     }
 
-    /// Consumes frames that [`Self::peek`] has shown, and lets go of the kept values in front of number `kept`.
+    /// Consumes frames that [`Self::peek`] has returned, and releases the kept values below number `kept`.
     ///
     /// # Panics
-    /// When it has not shown as many.
+    /// When `peek` has returned fewer frames.
     pub fn advance(&mut self, frames: usize, kept: usize) {
-        assert!(frames <= self.shown_frames(), "frames are consumed after they were shown");
+        assert!(frames <= self.peeked_frames(), "only peeked frames are consumed");
         if frames == 0 {
             return;
         }
-        self.shown = PeekedFrames::Nothing;
+        self.peeked = PeekedFrames::Nothing;
         let gone = kept - self.kept.position();
         if gone > 0 {
             self.kept.take(gone).for_each(drop); // FRAMES-3
@@ -328,25 +330,25 @@ impl<S: Copy + Sync, K: Sync> FrameReader<S, K> {
         self.ends.release(self.head);
     }
 
-    /// Consumes the signal that [`Self::peek`] has shown.
+    /// Consumes the signal that [`Self::peek`] has returned.
     ///
     /// # Panics
-    /// When it has not shown one.
+    /// When `peek` has not returned one.
     pub fn pass(&mut self) {
-        let PeekedFrames::Signal(_) = self.shown else { panic!("a signal is passed after it was shown") };
-        self.shown = PeekedFrames::Nothing;
+        let PeekedFrames::Signal(_) = self.peeked else { panic!("only a peeked signal is passed") };
+        self.peeked = PeekedFrames::Nothing;
         let passed = self.signals.take(1).next();
         debug_assert!(passed.is_some(), "a signal stays until it is passed");
     }
 }
 
 impl<S, K> FrameReader<S, K> {
-    /// Frames that wait.
+    /// Returns the number of waiting frames.
     pub fn pending(&self) -> usize {
         self.ends.known_tail() - self.head
     }
 
-    /// Tells anyone how much work waits for this reader.
+    /// Returns a gauge that reports to any thread how much work waits for this reader.
     pub fn gauge(&self) -> FrameGauge {
         FrameGauge { frames: Arc::clone(&self.ends), signals: self.signals.ends() }
     }
@@ -358,7 +360,7 @@ impl<S, K> Drop for FrameReader<S, K> {
     }
 }
 
-/// Tells how much work waits for one reader. It keeps neither frames nor what they keep alive.
+/// Reports how much work waits for one reader. It keeps neither frames nor kept values alive.
 #[derive(Clone)]
 pub struct FrameGauge {
     frames: Arc<Ends>,
@@ -366,11 +368,11 @@ pub struct FrameGauge {
 }
 
 impl FrameGauge {
-    /// What waits now. While others work it may read high for an instant, never low: what was consumed is read before
-    /// what was published, each for rows and signals apart.
+    /// Returns what waits now. While both sides work it may read high for an instant, never low: what was consumed is
+    /// read before what was published, for rows and for signals.
     #[inline]
     pub fn work(&self) -> Work {
-        // A reader that is gone wants nothing, however far the writer goes on.
+        // A reader that is gone consumes nothing, however far the writer proceeds.
         if self.frames.is_consumer_gone() {
             return Work::default();
         }

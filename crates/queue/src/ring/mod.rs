@@ -1,14 +1,15 @@
 //! A bounded queue from one producer to one consumer.
 //!
-//! Positions are absolute and only grow; value number `n` stands in slot `n & mask`.
+//! Positions are absolute and only grow; value number `n` is in slot `n & mask`.
 //!
-//! RING-1. The producer alone writes `tail`, the consumer alone writes `head`; `head <= tail <= head + capacity`.
-//! RING-2. Slots in `head..tail` hold values and belong to the consumer; the others are empty and belong
-//!     to the producer. A slot changes hands by the Release store of the position that covers it and
-//!     the Acquire load that sees it. One store may cover any number of slots.
-//! RING-3. `producer_gone` and `consumer_gone` say that a side is gone. The producer's values stay readable after it left.
+//! RING-1. Only the producer writes `tail`, only the consumer writes `head`; `head <= tail <= head + capacity`.
+//! RING-2. Slots in `head..tail` hold values and belong to the consumer; the others are empty and belong to the
+//!     producer. A slot changes hands by the Release store of the position that covers it and the Acquire load that
+//!     sees it. One store may cover any number of slots.
+//! RING-3. `producer_gone` and `consumer_gone` say that a side is gone. The producer's values stay readable after it
+//!     has left.
 //!
-//! [`frames`] is made of such queues: rows of words, with what stands between them and what they keep alive.
+//! [`frames`] combines such queues: rows of words, the signals between them and the values they keep alive.
 
 mod batch;
 mod ends;
@@ -24,24 +25,24 @@ use crate::sync::{Arc, UnsafeCell, planted};
 pub use self::batch::{PopBatch, PushBatch};
 
 struct RingShared<T> {
-    /// Apart, so that whoever only counts keeps no values alive.
+    /// Apart from the values, so that a gauge keeps none of them alive.
     ends: Arc<Ends>,
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
     capacity: usize,
-    /// The consumer waits here for values, the producer for room.
+    /// The consumer waits at `values`, the producer at `room`.
     values: Gate,
     room: Gate,
 }
 
-// SAFETY: RING-2 gives every slot one owner at a time, and hands it over with Release and Acquire; a
-// value moves from the producer's thread to the consumer's, hence `T: Send`.
+// SAFETY: RING-2 gives every slot one owner at a time, and hands it over with Release and Acquire; a value moves from
+// the producer's thread to the consumer's, hence `T: Send`.
 unsafe impl<T: Send> Send for RingShared<T> {}
-// SAFETY: as above; shared access goes through atomics and through slots with one owner. Who lets several threads
-// look at one value at once asks for `T: Sync` there.
+// SAFETY: as above; shared access goes through atomics and through slots with one owner. A method that lets several
+// threads look at one value at once asks for `T: Sync`.
 unsafe impl<T: Send> Sync for RingShared<T> {}
 
 impl<T> RingShared<T> {
-    /// The slot of value number `position`. There is a power of two of them, so that it is found without a division.
+    /// Returns the slot of value number `position`. The number of slots is a power of two, so no division is needed.
     fn slot(&self, position: usize) -> &UnsafeCell<MaybeUninit<T>> {
         &self.slots[position & (self.slots.len() - 1)]
     }
@@ -49,29 +50,30 @@ impl<T> RingShared<T> {
 
 impl<T> Drop for RingShared<T> {
     fn drop(&mut self) {
-        // Both sides are gone, so the positions stand still.
+        // Both sides are gone, so the positions do not change any more.
         for position in self.ends.head()..self.ends.known_tail() {
             self.slot(position).with_mut(|slot| {
                 // SAFETY: `&mut self` excludes every other access to the slot.
                 let slot = unsafe { &mut *slot };
-                // SAFETY: by RING-2 a slot in head..tail holds a value, and nobody reads it after this.
+                // SAFETY: by RING-2 a slot in head..tail holds a value, and it is not read after this.
                 unsafe { slot.assume_init_drop() };
             });
         }
     }
 }
 
-/// The side that pushes.
+/// The producing side.
 pub struct Producer<T>(Arc<RingShared<T>>);
 
-/// The side that pops.
+/// The consuming side.
 pub struct Consumer<T> {
     shared: Arc<RingShared<T>>,
-    /// The oldest value that was not popped; `head`, but for what a [`PopBatch`] has popped and not given back.
+    /// The oldest value that was not popped; `head`, except for values that a [`PopBatch`] has popped and not
+    /// released.
     next: usize,
 }
 
-/// What a consumer found.
+/// What a consumer finds.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Popped<T> {
     /// The oldest value.
@@ -82,12 +84,12 @@ pub enum Popped<T> {
     Closed,
 }
 
-/// Bytes of the slots of a queue that holds up to `capacity` values.
+/// Returns the bytes of the slots of a queue that holds up to `capacity` values.
 pub const fn slot_bytes<T>(capacity: usize) -> usize {
     capacity.next_power_of_two() * size_of::<T>()
 }
 
-/// A queue that holds up to `capacity` values.
+/// Creates a queue that holds up to `capacity` values.
 ///
 /// # Panics
 /// When `capacity` is zero.
@@ -105,7 +107,7 @@ pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 }
 
 impl<T> Producer<T> {
-    /// Pushes a value, or gives it back when the queue is full or nobody will pop it.
+    /// Pushes a value, or returns it when the queue is full or the consumer is gone.
     pub fn try_push(&mut self, value: T) -> Result<(), T> {
         if self.is_closed() {
             return Err(value);
@@ -113,19 +115,19 @@ impl<T> Producer<T> {
         self.batch().push(value)
     }
 
-    /// Sleeps until there may be room, or the consumer left, or `timeout` is over.
+    /// Sleeps until there may be room, the consumer may be gone, or `timeout` has passed.
     pub fn wait_for_room(&self, timeout: Duration) {
         if self.room() == 0 && !self.is_closed() {
             self.0.room.wait(timeout);
         }
     }
 
-    /// Values that can be pushed now; more, once the consumer goes on.
+    /// Returns the number of values that can be pushed now; more, once the consumer pops.
     pub fn room(&self) -> usize {
         self.0.ends.room(self.0.capacity)
     }
 
-    /// Whether the consumer is gone.
+    /// Returns true once the consumer is gone.
     pub fn is_closed(&self) -> bool {
         self.0.ends.is_consumer_gone()
     }
@@ -143,7 +145,7 @@ impl<T> Drop for Producer<T> {
 impl<T> Consumer<T> {
     /// Pops the oldest value.
     pub fn pop(&mut self) -> Popped<T> {
-        // Before the tail: once the producer is gone, the tail read afterwards is the last one.
+        // Loaded before the tail: once the producer is gone, the tail loaded afterwards is the last one.
         let gone = self.shared.ends.is_producer_gone();
         match self.take(1).next() {
             Some(value) => Popped::Value(value),
@@ -152,27 +154,27 @@ impl<T> Consumer<T> {
         }
     }
 
-    /// Number of the oldest value that waits, or of the next one to come.
+    /// Returns the number of the oldest waiting value, or of the next one to come.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// Values that wait.
+    /// Returns the number of waiting values.
     pub fn len(&self) -> usize {
         self.shared.ends.known_tail() - self.next
     }
 
-    /// Whether no value waits.
+    /// Returns true if no value waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The positions alone, for whoever counts.
+    /// Returns the positions alone, for a gauge.
     fn ends(&self) -> Arc<Ends> {
         Arc::clone(&self.shared.ends)
     }
 
-    /// Sleeps until there may be a value, or the producer left, or `timeout` is over.
+    /// Sleeps until there may be a value, the producer may be gone, or `timeout` has passed.
     pub fn wait_for_value(&self, timeout: Duration) {
         if self.is_empty() && !self.shared.ends.is_producer_gone() {
             self.shared.values.wait(timeout);
@@ -181,14 +183,14 @@ impl<T> Consumer<T> {
 }
 
 impl<T: Sync> Consumer<T> {
-    /// Looks at value number `position` where it stands, if it waits.
+    /// Calls `look` with value number `position` in its slot, if it waits.
     pub fn see<R>(&self, position: usize, look: impl FnOnce(&T) -> R) -> Option<R> {
         if !(self.next..self.shared.ends.known_tail()).contains(&position) {
             return None;
         }
         let seen = self.shared.slot(position).with(|slot| {
-            // SAFETY: by RING-2 the slot belongs to this consumer, whose calls that empty it take it exclusively; the
-            // others, from any thread, only look, as `T: Sync` allows.
+            // SAFETY: by RING-2 the slot belongs to this consumer; its calls that empty a slot take `&mut self`, and
+            // the others, from any thread, only look, as `T: Sync` allows.
             let slot = unsafe { &*slot };
             // SAFETY: by RING-2 the slot holds a value.
             look(unsafe { slot.assume_init_ref() })
@@ -199,7 +201,7 @@ impl<T: Sync> Consumer<T> {
 
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
-        // What was popped is nobody's to drop, also when a `PopBatch` was forgotten.
+        // Popped values are not dropped here, even if a `PopBatch` was forgotten.
         self.shared.ends.release(self.next);
         self.shared.ends.leave_as_consumer();
         if !planted("ring.consumer_gone.wake") {

@@ -1,16 +1,17 @@
-//! One thread makes things in the background for others that ask ahead of need.
+//! A background thread that makes items for customers that order ahead of need.
 //!
-//! A customer has an [`SupplyOrder`] and asks for one thing at a time; the maker's thread runs [`Supply::serve`] and answers.
-//! Things come back from any thread, for the maker to use again.
+//! A customer has a [`SupplyOrder`] and orders one item at a time; the maker's thread runs [`Supply::serve`] and
+//! answers. Any thread may return items, for the maker to use again.
 //!
-//! Who touches what: customers push tickets on `asked` and things on `returned`, the maker takes both; the state of a
-//! single order is in `order.rs`.
+//! Who touches what: customers push tickets on `asked` and items on `returned`, the maker takes both; `order.rs`
+//! describes the state of a single order.
 //!
-//! SUPPLY-1. `asked` is closed when the supply is, and that is the only mark of it. A ticket is thus either seen by the
-//!     maker or refused: there is no moment at which it can be left behind.
-//! SUPPLY-2. `returned` is closed when the maker stops. A thing is handed to the maker, or dropped where it comes back.
-//! SUPPLY-3. Giving back wakes nobody and takes no lock: nobody waits for a thing to return. The maker looks at what came
-//!     back before each answer, and once a second when nobody asks.
+//! SUPPLY-1. `asked` is closed when the supply is, and that is the only mark of it. So either the maker sees a ticket
+//!     or the ticket is refused: at no moment can it be left over.
+//! SUPPLY-2. `returned` is closed when the maker stops. A returned item goes to the maker, or is dropped by the
+//!     caller.
+//! SUPPLY-3. Returning an item wakes no thread and takes no lock, since no thread waits for it. The maker looks at
+//!     returned items before each answer, and once a second when there is no order.
 
 mod order;
 
@@ -25,22 +26,22 @@ use crate::pile::Pile;
 use crate::sync::{Arc, planted};
 use crate::wake::Wake;
 
-/// How long a thing that came back may lie untouched while nobody asks for one.
+/// How long a returned item may wait for the maker while there is no order.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Makes things, on its own thread.
+/// Makes items, on its own thread.
 pub trait Maker<Q, T> {
-    /// Makes a thing, or refuses.
+    /// Makes an item; returns `None` to refuse.
     fn make(&mut self, question: Q) -> Option<T>;
 
-    /// Takes a thing back.
-    fn returned(&mut self, thing: T);
+    /// Takes a returned item back.
+    fn returned(&mut self, item: T);
 
-    /// Everybody was answered: time to tidy up.
+    /// Called when all orders are answered: time to tidy up.
     fn idle(&mut self) {}
 }
 
-/// Where things are asked for, made and given back. A handle: clones speak of the same supply.
+/// The orders, the returned items and the maker's gate. A handle: clones share one supply.
 pub struct Supply<Q: Copy, T>(Arc<SupplyShared<Q, T>>);
 
 struct SupplyShared<Q: Copy, T> {
@@ -69,12 +70,12 @@ impl<Q: Copy, T> fmt::Debug for Supply<Q, T> {
 }
 
 impl<Q: Copy, T> Supply<Q, T> {
-    /// A supply that nobody serves yet.
+    /// Creates a supply without a maker.
     pub fn new() -> Self {
         Self(Arc::new(SupplyShared { asked: Pile::new(), returned: Pile::new(), gate: Gate::new() }))
     }
 
-    /// A customer's place, with the waker that is called at each answer.
+    /// Creates a customer's order; `wake` is called at each answer.
     pub fn order(&self, wake: StdArc<dyn Wake>) -> SupplyOrder<Q, T> {
         SupplyOrder::new(self.clone(), wake)
     }
@@ -88,22 +89,22 @@ impl<Q: Copy, T> Supply<Q, T> {
         }
     }
 
-    /// Gives a thing back to the maker; after the maker has stopped, the thing is dropped here. Never waits (SUPPLY-3).
-    pub fn give_back(&self, thing: T) {
-        drop(self.0.returned.push(thing));
+    /// Returns an item to the maker; after the maker has stopped, drops the item here. Never waits (SUPPLY-3).
+    pub fn give_back(&self, item: T) {
+        drop(self.0.returned.push(item));
     }
 
-    /// Takes what has come back and the maker has not looked at yet.
+    /// Takes the returned items that the maker has not looked at yet.
     pub fn take_back(&self) -> Vec<T> {
         self.0.returned.take_all()
     }
 
-    /// Has the maker look at what came back now, rather than when somebody asks.
+    /// Makes the maker look at returned items now, rather than at the next order.
     pub fn nudge(&self) {
         self.0.gate.signal();
     }
 
-    /// Refuses the orders that wait and all that come, and lets the maker stop.
+    /// Refuses all waiting and future orders, and lets the maker stop.
     pub fn close(&self) {
         drop(self.0.asked.close());
         if !planted("supply.close.wake") {
@@ -111,7 +112,7 @@ impl<Q: Copy, T> Supply<Q, T> {
         }
     }
 
-    /// Whether somebody closed it.
+    /// Returns true once the supply is closed.
     pub fn is_closed(&self) -> bool {
         self.0.asked.is_closed()
     }
@@ -121,7 +122,7 @@ impl<Q: Copy, T> Supply<Q, T> {
         // A maker that panics must leave no customer waiting.
         let stopping = CloseOnStop(self);
         while !self.is_closed() {
-            self.take_back().into_iter().for_each(|thing| maker.returned(thing));
+            self.take_back().into_iter().for_each(|item| maker.returned(item));
             let asked = self.0.asked.take_all();
             if asked.is_empty() {
                 maker.idle();
@@ -131,7 +132,7 @@ impl<Q: Copy, T> Supply<Q, T> {
                 self.answer(ticket, maker);
             }
         }
-        self.0.returned.close().into_iter().for_each(|thing| maker.returned(thing));
+        self.0.returned.close().into_iter().for_each(|item| maker.returned(item));
         drop(stopping);
     }
 
@@ -140,15 +141,15 @@ impl<Q: Copy, T> Supply<Q, T> {
         if !ticket.is_wanted() || self.is_closed() {
             return;
         }
-        if let Some(thing) = maker.make(ticket.question)
-            && let Err(unwanted) = ticket.fill(thing)
+        if let Some(item) = maker.make(ticket.question)
+            && let Err(unwanted) = ticket.fill(item)
         {
             maker.returned(unwanted);
         }
     }
 }
 
-/// Closes the supply when the maker stops, however that happens.
+/// Closes the supply when the maker stops, even by a panic.
 struct CloseOnStop<'a, Q: Copy, T>(&'a Supply<Q, T>);
 
 impl<Q: Copy, T> Drop for CloseOnStop<'_, Q, T> {

@@ -1,4 +1,4 @@
-//! Queues of frames against what they promise, on one thread and on two.
+//! The promises of frame queues, on one thread and on two.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn open(frame_count: usize) -> (FrameWriter<char, Arc<u64>>, FrameReader<char, A
     frames(FrameShape { frames: frame_count, words: 2, signals: 2, kept: 1 })
 }
 
-/// Appends frames that say their numbers, and keep the same number each.
+/// Appends frames that hold their numbers, and keep the same number each.
 fn append(writer: &mut FrameWriter<char, Arc<u64>>, first: u64, count: usize) {
     writer.append(count, |some, blank, kept| {
         blank.put(0, some.clone().map(|number| first + number as u64));
@@ -26,7 +26,7 @@ fn append(writer: &mut FrameWriter<char, Arc<u64>>, first: u64, count: usize) {
     });
 }
 
-/// Consumes so many of the frames shown; their numbers.
+/// Consumes `count` of the peeked frames; returns their numbers.
 fn consume(reader: &mut FrameReader<char, Arc<u64>>, count: usize) -> Vec<u64> {
     let shown = reader.frames(count);
     let numbers: Vec<u64> = shown.word(0).collect();
@@ -36,7 +36,7 @@ fn consume(reader: &mut FrameReader<char, Arc<u64>>, count: usize) -> Vec<u64> {
     }
     let until = kept.last().map_or(reader.kept_position(), |kept| *kept as usize);
     reader.advance(count, until);
-    assert_eq!(reader.see_kept(until - 1, |value| **value), None, "what is consumed keeps nothing");
+    assert_eq!(reader.see_kept(until - 1, |value| **value), None, "a consumed frame keeps nothing");
     numbers
 }
 
@@ -126,7 +126,7 @@ fn frames_and_signals_arrive_once_and_in_order() {
             }
             append(&mut writer, next, some);
             next += some as u64;
-            // A signal says by its place which frames came before it.
+            // The number in a signal tells which frames came before it.
             if next.is_multiple_of(5) {
                 while writer.signal('s').is_err() {
                     thread::yield_now();
@@ -146,7 +146,7 @@ fn frames_and_signals_arrive_once_and_in_order() {
                 seen += numbers.len() as u64;
             }
             FrameNext::Signal(_) => {
-                assert!(seen.is_multiple_of(5), "a signal behind frame {seen}");
+                assert!(seen.is_multiple_of(5), "a signal after frame {seen}");
                 reader.pass();
             }
             FrameNext::Nothing => thread::yield_now(),

@@ -1,4 +1,4 @@
-//! The log against what it promises: its rules one by one, any sequence of calls against a model, real threads.
+//! The promises of a log: its rules one by one, any sequence of calls against a model, real threads.
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ fn nobody() -> Arc<dyn Wake> {
     Arc::new(NoWake)
 }
 
-/// A log with chunks of these sizes, named 0, 1, 2 and so on.
+/// Creates a log with chunks of these sizes, named 0, 1, 2 and so on.
 fn log(capacity: usize, sizes: &[u64]) -> Log {
     let mut writer = Log::new(capacity, 4);
     for (name, &rows) in (0..).zip(sizes) {
@@ -28,7 +28,7 @@ fn log(capacity: usize, sizes: &[u64]) -> Log {
     writer
 }
 
-/// What comes next, as (chunk, offset, rows, position) when it is rows.
+/// Returns what comes next, as (chunk, offset, rows, position); it must be rows.
 fn rows(reader: &mut Reader<Arc<u32>, u8>) -> (u32, u64, u64, u64) {
     match reader.peek() {
         LogNext::Rows { chunk, offset, rows, position } => (**chunk, offset, rows, position),
@@ -48,12 +48,12 @@ fn rows_come_in_runs_that_lie_in_one_chunk() {
     writer.publish(2);
     assert_eq!(rows(&mut reader), (0, 0, 2, 0));
     writer.publish(2);
-    assert_eq!(rows(&mut reader), (0, 0, 3, 0), "what has come meanwhile, up to the end of the chunk");
+    assert_eq!(rows(&mut reader), (0, 0, 3, 0), "rows published meanwhile, up to the end of the chunk");
     reader.advance(1);
     assert_eq!(rows(&mut reader), (0, 1, 2, 1), "up to the end of the chunk");
     assert_eq!((reader.position(), reader.pending()), (1, 3));
     reader.advance(2);
-    assert_eq!(rows(&mut reader), (1, 0, 1, 3), "up to what was published");
+    assert_eq!(rows(&mut reader), (1, 0, 1, 3), "up to the published rows");
     reader.advance(1);
     assert_eq!(reader.peek(), LogNext::Nothing);
     writer.publish(1);
@@ -197,7 +197,7 @@ fn watermarks_at_one_position_take_no_room() {
     assert_eq!(writer.watermark_value(), 99);
     assert_eq!(reader.peek(), LogNext::Watermark(99));
     writer.watermark(100);
-    assert_eq!(reader.peek(), LogNext::Watermark(99), "the answer stays until it is consumed");
+    assert_eq!(reader.peek(), LogNext::Watermark(99), "the result stays until it is consumed");
     reader.pass();
     assert_eq!((reader.peek(), writer.can_publish()), (LogNext::Watermark(100), true));
     reader.pass();
@@ -362,7 +362,7 @@ fn a_wake_up_that_panics_takes_nothing_with_it() {
     assert_eq!(rows(&mut reader), (1, 0, 1, 1));
     assert_eq!(writer.reclaim(), Some(Arc::new(0)));
     assert!(caught(&mut || reader.advance(1)));
-    // Its drop wakes the writer, and panics, too; what it holds is dropped all the same.
+    // Its drop wakes the writer, and panics, too; its contents are dropped all the same.
     assert!(catch_unwind(AssertUnwindSafe(|| drop(reader))).is_err());
 }
 
@@ -376,7 +376,7 @@ fn what_moves_between_threads_may() {
     sync::<LogGauge>();
 }
 
-/// One log, chunks that come back, two readers to the end and one that leaves, all asleep when there is nothing.
+/// One log, reclaimed chunks, two readers to the end and one that leaves, all asleep when there is nothing.
 #[test]
 fn readers_on_their_threads_see_the_same_stream() {
     const CHUNK_ROWS: u64 = 64;

@@ -50,7 +50,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Consumes what comes next, up to `most` rows. Whether there was something.
+    /// Consumes what comes next, up to `most` rows; returns true if there was something.
     fn consume(&mut self, most: u64) -> bool {
         let gauge = self.reader.gauge();
         assert_eq!(gauge.work().rows, self.reader.pending());
@@ -79,7 +79,7 @@ impl Listener {
         true
     }
 
-    /// Watermarks between the same neighbours are one: how many of them a reader meets depends on when it looks.
+    /// Counts watermarks between the same neighbours as one: how many of them a reader meets depends on when it looks.
     fn check(mut self) {
         while self.consume(u64::MAX) {}
         let last_of_each = |items: &[Item]| -> Vec<Item> {

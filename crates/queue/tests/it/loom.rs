@@ -1,7 +1,7 @@
 //! Every interleaving of a producer and a consumer, of single values and of frames, within loom's bounds.
 //!
-//! Run with `make loom`. A lost wake-up shows as a deadlock, a missing ordering as a race on the
-//! slot's cell; `weakened.txt` says which test fails without which ordering or step.
+//! Run with `make loom`. A lost wake-up shows as a deadlock, a missing ordering as a race on the slot's cell;
+//! `weakened.txt` names the test that fails without each ordering or step.
 #![cfg(loom)]
 
 use std::sync::Arc as StdArc;
@@ -75,7 +75,7 @@ fn a_blocked_producer_learns_that_the_consumer_left() {
 }
 
 #[test]
-fn a_blocked_producer_learns_that_nobody_will_pop() {
+fn a_blocked_producer_learns_that_the_consumer_left() {
     check(|| {
         let (mut producer, consumer) = ring(1);
         producer.try_push(1_u32).unwrap();
@@ -139,7 +139,7 @@ fn a_batch_arrives_whole() {
     });
 }
 
-/// One word that says the number of the frame, and for each frame a kept value of that number.
+/// One word with the number of the frame, and a kept value of that number per frame.
 type Frames = (Writer<u8, u64>, Reader<u8, u64>);
 
 fn open(frame_count: usize) -> Frames {
@@ -159,7 +159,7 @@ enum Item {
     Signal(u8),
 }
 
-/// Consumes what comes next; `Err(true)` says that the writer is gone.
+/// Consumes what comes next; `Err(true)` means that the writer is gone.
 fn take(reader: &mut Reader<u8, u64>) -> Result<Item, bool> {
     match reader.peek(2) {
         Next::Frames(count) => {
@@ -269,7 +269,7 @@ fn a_gauge_of_frames_never_reads_less_than_nothing() {
         let reading = thread::spawn(move || {
             let _ = take(&mut reader);
             let _ = take(&mut reader);
-            // Not dropped yet: a signal for a reader that left is given back.
+            // Not dropped yet: a signal for a reader that left is returned.
             reader
         });
         let looking = thread::spawn(move || {
@@ -284,7 +284,7 @@ fn a_gauge_of_frames_never_reads_less_than_nothing() {
 }
 
 #[test]
-fn whoever_has_asked_hears_of_what_was_made() {
+fn a_side_that_asked_learns_what_was_made() {
     check(|| {
         let gate = StdArc::new(Gate::new());
         let wanted = Arc::new(Wanted::new(StdArc::clone(&gate) as _));
@@ -293,7 +293,7 @@ fn whoever_has_asked_hears_of_what_was_made() {
             let (wanted, made) = (Arc::clone(&wanted), Arc::clone(&made));
             thread::spawn(move || {
                 for number in 1..=2 {
-                    // Relaxed: it is the word of `Wanted` that hands it over.
+                    // Relaxed: the word of `Wanted` hands it over.
                     made.store(number, Ordering::Relaxed);
                     wanted.wake();
                 }

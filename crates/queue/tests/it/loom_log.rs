@@ -1,8 +1,8 @@
 //! The writer of a log against its readers, in every interleaving within loom's bounds.
 //!
 //! Run with `make loom`. A missing ordering shows as a race on a cell (of a slot, or of a row in a chunk), a lost
-//! wake-up as a deadlock, and a signal in the wrong place as a wrong order. `weakened.txt` says which test fails
-//! without which ordering or step.
+//! wake-up as a deadlock, and a signal in the wrong place as a wrong order. `weakened.txt` names the test that fails
+//! without each ordering or step.
 #![cfg(loom)]
 
 use std::sync::Arc as StdArc;
@@ -18,7 +18,7 @@ const NEVER: Duration = Duration::MAX;
 
 fn check(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    // Unless LOOM_MAX_PREEMPTIONS says otherwise.
+    // Unless LOOM_MAX_PREEMPTIONS sets another bound.
     builder.preemption_bound.get_or_insert(2);
     builder.check(model);
 }
@@ -35,19 +35,19 @@ impl Chunk {
     }
 
     fn set(&self, row: u64) {
-        // SAFETY: loom fails the model if anyone else is at the cell.
+        // SAFETY: loom fails the model if another thread accesses the cell.
         self.0.with_mut(|cell| unsafe { *cell = row });
     }
 
     fn get(&self) -> u64 {
-        // SAFETY: loom fails the model if anyone writes the cell meanwhile.
+        // SAFETY: loom fails the model if another thread writes the cell meanwhile.
         self.0.with(|cell| unsafe { *cell })
     }
 }
 
 type Log = Writer<Chunk, u8>;
 
-/// Each row says its position.
+/// Writes a row that holds its position.
 fn write_row(writer: &mut Log) {
     let position = writer.position();
     let (chunk, _) = writer.current().expect("a chunk was added for the row");
@@ -64,7 +64,7 @@ enum Item {
 
 use Item::{Row, Signal, Watermark};
 
-/// Consumes what comes next; `Err(true)` says that the log is closed.
+/// Consumes what comes next; `Err(true)` means that the log is closed.
 fn take(reader: &mut Reader<Chunk, u8>) -> Result<Item, bool> {
     let item = match reader.peek() {
         LogNext::Rows { chunk, offset, rows, position } => {
@@ -83,7 +83,7 @@ fn take(reader: &mut Reader<Chunk, u8>) -> Result<Item, bool> {
     Ok(item)
 }
 
-/// The next item, asleep until it comes; `None` when the log is closed.
+/// Sleeps until the next item comes; returns `None` when the log is closed.
 fn await_item(reader: &mut Reader<Chunk, u8>, gate: &Gate) -> Option<Item> {
     loop {
         match take(reader) {
@@ -94,7 +94,7 @@ fn await_item(reader: &mut Reader<Chunk, u8>, gate: &Gate) -> Option<Item> {
     }
 }
 
-/// Up to `count` items that are there without waiting.
+/// Returns up to `count` items that are there without waiting.
 fn take_some(reader: &mut Reader<Chunk, u8>, count: usize) -> Vec<Item> {
     (0..count).map_while(|_| take(reader).ok()).collect()
 }
@@ -141,7 +141,7 @@ fn a_writer_without_chunks_waits_for_the_reader() {
         while writer.reclaim().is_none() {
             room.wait(NEVER);
         }
-        // Both sides are alive until the end: nobody is woken because someone went away.
+        // Both sides are alive until the end: no wake-up comes from a side that leaves.
         drop(reading.join().unwrap());
     });
 }
@@ -175,7 +175,7 @@ fn a_reader_that_left_gives_its_chunk_back() {
         writer.add(Chunk::new(), 1);
         let mut reader = writer.join(StdArc::new(NoWake));
         let leaving = thread::spawn(move || {
-            // Seen, not consumed.
+            // Peeked, not consumed.
             if let LogNext::Rows { chunk, .. } = reader.peek() {
                 assert_eq!(chunk.get(), 0);
             }
@@ -271,7 +271,7 @@ fn whatever_is_published_wakes_the_reader() {
         write_row(&mut writer);
         writer.signal(7).unwrap();
         writer.watermark(2);
-        // The writer is alive until the reader has them all: it is not the end that wakes it.
+        // The writer is alive until the reader has them all: the wake-up does not come from the end.
         reading.join().unwrap();
     });
 }
@@ -376,7 +376,7 @@ fn the_writer_waits_for_the_slower_of_two_readers() {
         writer.set_wake(room.clone());
         writer.add(Chunk::new(), 1);
         let readers = [writer.join(StdArc::new(NoWake)), writer.join(StdArc::new(NoWake))];
-        // One may have consumed the row when it leaves, or not: the chunk comes back in any case.
+        // A reader that leaves may have consumed the row or not: the chunk is reclaimed in either case.
         let reading = readers.map(|mut reader| {
             thread::spawn(move || {
                 assert!([Row(0), Row(1)].starts_with(&take_some(&mut reader, 2)));

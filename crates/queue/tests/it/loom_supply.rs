@@ -1,7 +1,7 @@
 //! Customers against the maker of a supply, in every interleaving within loom's bounds.
 //!
-//! Run with `make loom`. A missing ordering shows as a race on a cell, a lost wake-up as a deadlock, a thing that
-//! nobody has any more as a leak or a wrong count. `weakened.txt` says which test fails without which ordering or step.
+//! Run with `make loom`. A missing ordering shows as a race on a cell, a lost wake-up as a deadlock, a lost item as a
+//! leak or a wrong count. `weakened.txt` names the test that fails without each ordering or step.
 #![cfg(loom)]
 
 use std::sync::Arc as StdArc;
@@ -19,58 +19,58 @@ const NEVER: Duration = Duration::MAX;
 
 fn check(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    // Unless LOOM_MAX_PREEMPTIONS says otherwise.
+    // Unless LOOM_MAX_PREEMPTIONS sets another bound.
     builder.preemption_bound.get_or_insert(2);
     builder.check(model);
 }
 
-/// A thing with a cell whose accesses loom watches, and of which loom notices if it is never dropped.
-struct Thing {
+/// An item with a cell whose accesses loom watches; loom reports it if it is never dropped.
+struct Item {
     cell: UnsafeCell<u32>,
     _owned: Track<()>,
 }
 
-// SAFETY: the supply hands a thing from one owner to the next, which is what the models check.
-unsafe impl Sync for Thing {}
+// SAFETY: the supply hands an item from one owner to the next, which the models check.
+unsafe impl Sync for Item {}
 
-impl Thing {
+impl Item {
     fn new(number: u32) -> Self {
         Self { cell: UnsafeCell::new(number), _owned: Track::new(()) }
     }
 
     fn set(&self, number: u32) {
-        // SAFETY: loom fails the model if anyone else is at the cell.
+        // SAFETY: loom fails the model if another thread accesses the cell.
         self.cell.with_mut(|cell| unsafe { *cell = number });
     }
 
     fn get(&self) -> u32 {
-        // SAFETY: loom fails the model if anyone writes the cell meanwhile.
+        // SAFETY: loom fails the model if another thread writes the cell meanwhile.
         self.cell.with(|cell| unsafe { *cell })
     }
 }
 
-/// Makes a thing with the number asked for, and counts.
+/// Makes an item with the number asked for, and counts.
 #[derive(Default)]
 struct Works {
     made: usize,
     returned: usize,
 }
 
-impl Maker<u32, Thing> for Works {
-    fn make(&mut self, number: u32) -> Option<Thing> {
+impl Maker<u32, Item> for Works {
+    fn make(&mut self, number: u32) -> Option<Item> {
         self.made += 1;
-        let thing = Thing::new(0);
-        thing.set(number);
-        Some(thing)
+        let item = Item::new(0);
+        item.set(number);
+        Some(item)
     }
 
-    fn returned(&mut self, thing: Thing) {
-        thing.set(0);
+    fn returned(&mut self, item: Item) {
+        item.set(0);
         self.returned += 1;
     }
 }
 
-type Things = Supply<u32, Thing>;
+type Things = Supply<u32, Item>;
 
 fn start(supply: &Things) -> JoinHandle<Works> {
     let supply = supply.clone();
@@ -81,7 +81,7 @@ fn start(supply: &Things) -> JoinHandle<Works> {
     })
 }
 
-fn wait(order: &mut SupplyOrder<u32, Thing>, gate: &Gate) -> Result<Thing, Refused> {
+fn wait(order: &mut SupplyOrder<u32, Item>, gate: &Gate) -> Result<Item, Refused> {
     loop {
         if let Some(answer) = order.take() {
             return answer;
@@ -99,10 +99,10 @@ fn a_thing_goes_to_the_customer_and_back() {
         let mut order = supply.order(StdArc::clone(&gate) as _);
         for number in 1..=2 {
             assert!(order.ask(number));
-            let thing = wait(&mut order, &gate).unwrap();
-            assert_eq!(thing.get(), number);
-            thing.set(9);
-            supply.give_back(thing);
+            let item = wait(&mut order, &gate).unwrap();
+            assert_eq!(item.get(), number);
+            item.set(9);
+            supply.give_back(item);
         }
         supply.close();
         let works = maker.join().unwrap();
@@ -161,8 +161,8 @@ fn customer(supply: &Things, number: u32) {
     let gate = StdArc::new(Gate::new());
     let mut order = supply.order(StdArc::clone(&gate) as _);
     order.ask(number);
-    let thing = wait(&mut order, &gate).expect("the supply is open");
-    assert_eq!(thing.get(), number);
+    let item = wait(&mut order, &gate).expect("the supply is open");
+    assert_eq!(item.get(), number);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_customer_gets_an_answer_although_the_supply_closes() {
         let mine = wait(&mut order, &gate).is_ok();
         // After the end too.
         assert!(order.ask(2));
-        assert_eq!(wait(&mut order, &gate).map(|thing| thing.get()).unwrap_or(2), 2);
+        assert_eq!(wait(&mut order, &gate).map(|item| item.get()).unwrap_or(2), 2);
         closing.join().unwrap();
         let works = maker.join().unwrap();
         assert!(works.made >= usize::from(mine));
@@ -196,9 +196,9 @@ fn what_comes_back_while_the_supply_closes_is_not_lost() {
         let giving = {
             let supply = supply.clone();
             thread::spawn(move || {
-                let thing = Thing::new(0);
-                thing.set(1);
-                supply.give_back(thing);
+                let item = Item::new(0);
+                item.set(1);
+                supply.give_back(item);
             })
         };
         supply.close();
@@ -216,9 +216,9 @@ fn many_push_and_one_takes_it_all() {
             thread::spawn(move || push(&pile, 1))
         };
         push(&pile, 2);
-        let mut sum: u32 = pile.take_all().iter().map(Thing::get).sum();
+        let mut sum: u32 = pile.take_all().iter().map(Item::get).sum();
         other.join().unwrap();
-        sum += pile.close().iter().map(Thing::get).sum::<u32>();
+        sum += pile.close().iter().map(Item::get).sum::<u32>();
         assert_eq!(sum, 3);
     });
 }
@@ -231,15 +231,15 @@ fn a_closing_pile_takes_a_value_or_gives_it_back() {
             let pile = Arc::clone(&pile);
             thread::spawn(move || push(&pile, 1))
         };
-        let taken = pile.close().iter().map(Thing::get).sum::<u32>();
+        let taken = pile.close().iter().map(Item::get).sum::<u32>();
         let refused = other.join().unwrap();
         assert_eq!(taken + u32::from(refused), 1);
     });
 }
 
-/// Whether the pile was closed.
-fn push(pile: &Pile<Thing>, number: u32) -> bool {
-    let thing = Thing::new(0);
-    thing.set(number);
-    pile.push(thing).is_err()
+/// Pushes an item; returns true if the pile was closed.
+fn push(pile: &Pile<Item>, number: u32) -> bool {
+    let item = Item::new(0);
+    item.set(number);
+    pile.push(item).is_err()
 }

@@ -1,4 +1,4 @@
-//! The ring against what it promises, on real threads.
+//! The promises of the ring, on real threads.
 #![cfg(not(any(loom, shuttle)))]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The supply against what it promises, on real threads.
+//! The promises of the supply, on real threads.
 #![cfg(not(loom))]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use penstock_queue::wake::NoWake;
 const LONG: Duration = Duration::from_secs(30);
 const BAD: u32 = u32::MAX;
 
-/// Makes strings, uses again what came back, refuses BAD.
+/// Makes strings, reuses returned ones, refuses BAD.
 #[derive(Default)]
 struct Works {
     made: usize,
@@ -26,17 +26,17 @@ impl Maker<u32, String> for Works {
         if number == BAD {
             return None;
         }
-        let mut thing = self.spare.pop().unwrap_or_else(|| {
+        let mut item = self.spare.pop().unwrap_or_else(|| {
             self.made += 1;
             String::new()
         });
-        thing.clear();
-        thing.push_str(&number.to_string());
-        Some(thing)
+        item.clear();
+        item.push_str(&number.to_string());
+        Some(item)
     }
 
-    fn returned(&mut self, thing: String) {
-        self.spare.push(thing);
+    fn returned(&mut self, item: String) {
+        self.spare.push(item);
     }
 
     fn idle(&mut self) {
@@ -75,9 +75,9 @@ fn many_customers_get_what_they_asked_for() {
                 let mut order = supply.order(Arc::clone(&gate) as _);
                 for number in 0..2_000 {
                     assert!(order.ask(customer * 10_000 + number));
-                    let thing = wait(&mut order, &gate).unwrap();
-                    assert_eq!(thing, (customer * 10_000 + number).to_string());
-                    supply.give_back(thing);
+                    let item = wait(&mut order, &gate).unwrap();
+                    assert_eq!(item, (customer * 10_000 + number).to_string());
+                    supply.give_back(item);
                 }
             })
         })
@@ -87,8 +87,8 @@ fn many_customers_get_what_they_asked_for() {
     }
     supply.close();
     let works = maker.join().unwrap();
-    assert_eq!(works.spare.len(), works.made, "everything came back");
-    assert!(works.made <= 8, "what comes back is used again: {} made", works.made);
+    assert_eq!(works.spare.len(), works.made, "every item was returned");
+    assert!(works.made <= 8, "returned items are reused: {} made", works.made);
 }
 
 #[test]

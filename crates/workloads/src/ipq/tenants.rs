@@ -89,7 +89,7 @@ impl Tenants {
     }
 
     fn latency_sensitive_job(&self, n: u16) -> TenantJob {
-        Job {
+        TenantJob {
             query: query(n),
             urgency: Urgency::LatencySensitive,
             window_ms: 1_000,
@@ -106,7 +106,7 @@ impl Tenants {
     fn bulk_job(&self, n: u16) -> TenantJob {
         // Apart from all latency-sensitive ones: how many of those there are changes nothing here.
         let number = u64::from(MAX_JOBS) + u64::from(n);
-        Job {
+        TenantJob {
             query: query(n),
             urgency: Urgency::Bulk,
             window_ms: 10_000,

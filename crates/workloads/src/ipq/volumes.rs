@@ -17,8 +17,8 @@ pub const PERIOD_S: u64 = 256;
 /// The shape of Pareto's law.
 const SHAPE: f64 = 1.5;
 /// The smallest weight. The largest is 2^20 times as much, which one second in 2^30 would exceed.
-const LEAST_WEIGHT: f64 = (1u64 << 16) as f64;
-const MOST_WEIGHT: f64 = (1u64 << 36) as f64;
+const MIN_WEIGHT: f64 = (1u64 << 16) as f64;
+const MAX_WEIGHT: f64 = (1u64 << 36) as f64;
 
 // Part of the data set, as all lanes (WORKLOAD-3).
 const LANE_WEIGHTS: u64 = 510;
@@ -103,8 +103,8 @@ impl Volumes {
         let mut total = 0;
         let mut sums = [0; PERIOD_S as usize];
         for (second, sum) in (first_second..=first_second + (PERIOD_S - 1)).zip(&mut sums) {
-            let weight = LEAST_WEIGHT * pareto(weights.bits(second), SHAPE);
-            total += weight.min(MOST_WEIGHT) as u64;
+            let weight = MIN_WEIGHT * pareto(weights.bits(second), SHAPE);
+            total += weight.min(MAX_WEIGHT) as u64;
             *sum = total;
         }
         let rows = u128::from(self.rows_per_period());

@@ -6,8 +6,8 @@ use crate::shapes::log_normal;
 use super::SgOptions;
 
 /// A house has 1 to 14 households, and a household 1 to 14 plugs: some numbers of the published data.
-const MOST_HOUSEHOLDS: u64 = 14;
-const MOST_PLUGS: u64 = 14;
+const MAX_HOUSEHOLDS: u64 = 14;
+const MAX_PLUGS: u64 = 14;
 
 /// Plugs in 100 with something plugged in that is on. The median of what that takes, and two thirds of the
 /// plugs lie within so many octaves of it.
@@ -15,7 +15,7 @@ const IN_USE: u64 = 36;
 const MEDIAN_WATTS: f64 = 25.0;
 const OCTAVES: f64 = 2.0;
 /// What a plug can give.
-const MOST_WATTS: f64 = 3_600.0;
+const MAX_WATTS: f64 = 3_600.0;
 /// The work that a plug starts with is the median one or within so many octaves.
 const MEDIAN_KILOWATT_HOURS: f64 = 5.0;
 const WORK_OCTAVES: f64 = 2.5;
@@ -45,12 +45,12 @@ pub(super) fn plugs(options: &SgOptions) -> Vec<Plug> {
     let lane = |lane| RandomStream::new(options.seed, lane);
     let mut plugs = Vec::new();
     for house in 0..u64::from(options.houses) {
-        for household in 0..1 + lane(LANE_HOUSEHOLDS).below(house, MOST_HOUSEHOLDS) {
-            let number = house * MOST_HOUSEHOLDS + household;
-            for plug in 0..1 + lane(LANE_PLUGS).below(number, MOST_PLUGS) {
-                let number = number * MOST_PLUGS + plug;
+        for household in 0..1 + lane(LANE_HOUSEHOLDS).below(house, MAX_HOUSEHOLDS) {
+            let number = house * MAX_HOUSEHOLDS + household;
+            for plug in 0..1 + lane(LANE_PLUGS).below(number, MAX_PLUGS) {
+                let number = number * MAX_PLUGS + plug;
                 let in_use = lane(LANE_IN_USE).below(number, 100) < IN_USE;
-                let watts = log_normal(lane(LANE_WATTS).bits(number), MEDIAN_WATTS, OCTAVES).min(MOST_WATTS);
+                let watts = log_normal(lane(LANE_WATTS).bits(number), MEDIAN_WATTS, OCTAVES).min(MAX_WATTS);
                 let watts = if in_use { watts } else { 0.0 };
                 let work = lane(LANE_WORK).bits(number);
                 plugs.push(Plug {

@@ -1,7 +1,7 @@
 //! Random columns of every supported Arrow type, each beside a plain model of its values.
 //!
-//! A row is drawn as a seed, or nothing for null; the seed picks a value of whatever type the column
-//! has, limits and both kinds of string (inside a view, behind one) among them.
+//! A row is drawn as a seed, or as null; the seed picks a value of the column's type, limits and both kinds of string
+//! (inside a view, outside it) among them.
 
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
@@ -24,7 +24,7 @@ use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Physical, Values};
 use proptest::prelude::*;
 
-/// What a row holds. Floats are kept to the bit, bools as 0 and 1.
+/// The value of a row. Floats are compared bit by bit, bools are 0 and 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     Int(i128),
@@ -32,7 +32,7 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
-/// A column in the model: nothing where it is null.
+/// A column in the model: `None` where it is null.
 pub type Cells = Vec<Option<Value>>;
 
 /// A row before its column has a type.
@@ -42,7 +42,7 @@ pub fn seeds(rows: impl Into<prop::collection::SizeRange>) -> impl Strategy<Valu
     prop::collection::vec(prop::option::weighted(0.8, any::<u64>()), rows)
 }
 
-/// Every type that the engine runs, dictionaries of most among them.
+/// Every supported type, dictionaries of most among them.
 pub fn types() -> Vec<DataType> {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Decimal128, Dictionary, Duration, Float32, Float64,
@@ -99,7 +99,7 @@ pub fn any_type() -> impl Strategy<Value = DataType> {
     prop::sample::select(types())
 }
 
-/// Between `low` and `high`, both limits and zero more often than the rest.
+/// Returns a number between `low` and `high`, both limits and zero more often than the rest.
 fn int(seed: u64, low: i128, high: i128) -> i128 {
     match seed % 8 {
         0 => low,
@@ -114,13 +114,13 @@ fn int(seed: u64, low: i128, high: i128) -> i128 {
 }
 
 fn bytes(seed: u64, text: bool) -> Vec<u8> {
-    // 12 bytes is the longest value that stands in a view.
+    // 12 bytes is the longest value that fits in a view.
     let len = [0, 1, 4, 5, 11, 12, 13, 40][(seed % 8) as usize];
     let bytes = (0..len).map(|place| (seed >> 3).wrapping_mul(place + 7) as u8);
     if text { bytes.map(|byte| b'a' + byte % 26).collect() } else { bytes.collect() }
 }
 
-/// The value of that type that a seed stands for.
+/// Returns the value of that type for a seed.
 pub fn value(data_type: &DataType, seed: u64) -> Value {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Decimal128, Float32, Float64, Int8, Int16, Int32, LargeBinary,
@@ -192,7 +192,7 @@ fn texts(cells: &Cells) -> impl Iterator<Item = Option<&str>> {
     slices(cells).map(|bytes| bytes.map(|bytes| std::str::from_utf8(bytes).unwrap()))
 }
 
-/// A dictionary of the distinct values. Every other null stands in the values, not in the indices.
+/// Makes a dictionary of the distinct values. Every other null is among the values, not among the indices.
 fn dictionary(values: &DataType, cells: &Cells) -> ArrayRef {
     let mut distinct: Cells = vec![None];
     let mut indices: Vec<Option<i16>> = Vec::new();
@@ -210,7 +210,7 @@ fn dictionary(values: &DataType, cells: &Cells) -> ArrayRef {
     Arc::new(DictionaryArray::new(Int16Array::from(indices), array(values, &distinct)))
 }
 
-/// The Arrow array of that type with these values.
+/// Makes the Arrow array of that type with these values.
 pub fn array(data_type: &DataType, cells: &Cells) -> ArrayRef {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Decimal128, Dictionary, Float32, Float64, Int8, Int16, Int32,
@@ -265,7 +265,7 @@ pub fn sliced(data_type: &DataType, seeds: &[Seed], before: usize, after: usize)
     array(data_type, &cells(data_type, &padded)).slice(before, seeds.len())
 }
 
-/// What a column of a run holds.
+/// Returns the values of a column of a run.
 pub fn read(column: Column<'_>) -> Cells {
     macro_rules! each {
         ($values:expr, $wrap:expr) => {{
@@ -296,7 +296,7 @@ pub fn read(column: Column<'_>) -> Cells {
     }
 }
 
-/// A column with these values. What stands under a null is nonsense, as it may be (COLUMN-2).
+/// Makes a column with these values. Values under a null are nonsense, as they may be (COLUMN-2).
 pub fn column(data_type: &DataType, cells: &Cells) -> ColumnBuf {
     let physical = Physical::of(data_type).unwrap();
     let mut column = ColumnBuf::new(physical);

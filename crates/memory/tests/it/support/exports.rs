@@ -44,10 +44,10 @@ pub fn open(rows: &Rows, block_rows: usize, coordinator: &Coordinator) -> (LogWr
     (writer, reader)
 }
 
-/// Rows by which the reader is behind before it takes what is whole.
+/// The reader lags this many rows before it takes whole blocks.
 pub const BEHIND: u64 = 10 * BLOCK_ROWS as u64;
 
-/// Writes rows `0..to` as there is room, handing `take` whole blocks once the reader is behind, and the rest at the end.
+/// Writes rows `0..to` as there is room, handing `take` whole blocks once the reader lags, and the rest at the end.
 pub fn pass(
     rows: &Rows,
     to: u64,
@@ -78,7 +78,7 @@ pub fn pass(
     }
 }
 
-/// Takes blocks to which nothing will be added, when more than `behind` rows wait.
+/// Takes complete blocks, when more than `behind` rows wait.
 pub fn read_whole(reader: &mut LogReader, behind: u64, take: &mut impl FnMut(&Lease)) {
     if reader.pending() <= behind {
         return;

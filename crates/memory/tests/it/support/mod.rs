@@ -1,4 +1,4 @@
-//! Rows of every kind whose values follow from their number, so that whoever finds a row knows what it must hold.
+//! Rows of every kind whose values follow from their number, so that a reader can check every row it finds.
 
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
@@ -13,9 +13,9 @@ use penstock_memory::{Column, ColumnBuf, ColumnKind, Coordinator, Layout, Select
 
 use crate::arbitrary::{Cells, Value, column, read, value};
 
-/// Far more than any wait here takes, also on a busy machine and under a sanitizer: only a hang lasts so long.
+/// Far more than any wait here takes, even on a busy machine and under a sanitizer: only a hang lasts that long.
 pub const HANG: Duration = Duration::from_secs(60);
-/// The same where nothing but the allocator thread is waited for.
+/// The same, for waits on the allocator thread alone.
 const SHORT_HANG: Duration = Duration::from_secs(10);
 
 /// One type per kind of storage, and a bool.
@@ -48,10 +48,10 @@ fn scramble(left: u64, right: u64) -> u64 {
     word ^ (word >> 29)
 }
 
-/// The columns of a stream, and what row so-and-so holds in them.
+/// The columns of a stream, and the values of each row.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// Type of each column, and whether it may hold nulls.
+    /// Type of each column, and whether it is nullable.
     pub types: Vec<(DataType, bool)>,
 }
 
@@ -65,7 +65,7 @@ impl Rows {
         Layout::new(kinds.collect::<Option<_>>().unwrap())
     }
 
-    /// What row `row` holds in column `column`.
+    /// Returns the value of column `column` in row `row`.
     pub fn cell(&self, column: usize, row: u64) -> Option<Value> {
         let seed = scramble(row, column as u64);
         let (data_type, nullable) = &self.types[column];
@@ -75,7 +75,7 @@ impl Rows {
         if !matches!(data_type, DataType::Utf8 | DataType::BinaryView) {
             return Some(value(data_type, seed >> 8));
         }
-        // 12 bytes is the longest value that stands in a view.
+        // 12 bytes is the longest value that fits in a view.
         let len = [0, 1, 5, 12, 13, 13, 40, 300][(seed >> 8) as usize % 8];
         Some(Value::Bytes((0..len).map(|place| b'a' + (scramble(seed, place) % 26) as u8).collect()))
     }
@@ -84,8 +84,8 @@ impl Rows {
         rows.iter().map(|&row| self.cell(column, row)).collect()
     }
 
-    /// The rows as columns to be written. With `stride`, every other column (the odd ones when `odd`) has that many
-    /// rows for each one that counts, as a filter leaves them behind.
+    /// Makes the rows as columns to be written. With `stride`, every other column (the odd ones when `odd`) has that
+    /// many rows for each selected one, as after a filter.
     pub fn source(&self, rows: &[u64], stride: usize, odd: bool) -> Source {
         let columns = self.types.iter().enumerate().map(|(number, (data_type, _))| {
             if stride < 2 || (number % 2 == 1) != odd {
@@ -130,24 +130,24 @@ pub fn coordinator(budget_bytes: usize, log_cap_bytes: usize) -> Coordinator {
         .unwrap()
 }
 
-/// A number from the environment, where a run has reasons to do more or less.
+/// Returns a number from the environment, for runs that do more or less.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident bytes of this process.
 #[cfg(target_os = "linux")]
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Whether the resident size is that of the code under test: a sanitizer keeps a shadow of all memory.
+/// Returns true if the resident size is that of the code under test: a sanitizer keeps a shadow of all memory.
 pub fn is_resident_size_our_own() -> bool {
     std::env::var_os("PENSTOCK_SANITIZER").is_none()
 }
 
-/// Polls until the condition holds; fails with the last answer when it never does.
+/// Polls until the condition holds; fails with the last state when it never does.
 pub fn eventually<T: std::fmt::Debug>(what: &str, mut look: impl FnMut() -> (bool, T)) {
     let begin = Instant::now();
     loop {
@@ -160,7 +160,7 @@ pub fn eventually<T: std::fmt::Debug>(what: &str, mut look: impl FnMut() -> (boo
     }
 }
 
-/// Everything that was charged is given back, as soon as the allocator had its turn.
+/// Asserts that everything charged is released, once the allocator thread has run.
 pub fn assert_all_returned(coordinator: &Coordinator) {
     let idle = |now: &Counters| {
         let bytes = [now.used_bytes, now.pinned_bytes, now.exported_bytes, now.state_bytes];

@@ -1,4 +1,4 @@
-//! A stream beside a model of it: per reader, a queue of what it must find next.
+//! A stream with a model of it: per reader, a queue of what it must find next.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::{Rows, eventually};
 
-/// What may happen to a stream. Numbers that name a reader or a lease are taken modulo how many there are.
+/// A step of a stream. Numbers of readers and leases are taken modulo their count.
 #[derive(Clone, Debug)]
 pub enum Step {
     Write {
@@ -25,7 +25,7 @@ pub enum Step {
     Watermark(i64),
     Join,
     Leave(usize),
-    /// Shows at most `limit` rows and consumes some of them, or what else comes.
+    /// Peeks at most `limit` rows and consumes some of them, or the signal that comes next.
     Read {
         reader: usize,
         limit: usize,
@@ -33,10 +33,10 @@ pub enum Step {
         hold: bool,
     },
     Drain(usize),
-    /// Lets go of a lease.
+    /// Drops a lease.
     Release(usize),
     Trim,
-    /// Lets go of every lease and reads everything: then there is room again.
+    /// Drops every lease and reads everything: then there is room again.
     Settle,
 }
 
@@ -65,7 +65,7 @@ pub enum Event {
     Signal(Signal),
 }
 
-/// Counts how often it was woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Counter(AtomicU64);
 
@@ -84,15 +84,15 @@ impl Wake for Counter {
 struct Seat {
     reader: EdgeReader,
     woken: Arc<Counter>,
-    /// How often it had been woken when it found nothing.
+    /// The number of wake-ups when it found nothing.
     asleep: Option<u64>,
     expected: VecDeque<Event>,
     watermark: i64,
-    /// All that it has found.
+    /// All events that it has found.
     found: Vec<Event>,
 }
 
-/// A lease that outlives the step that it was taken in, and the rows it must still show.
+/// A lease that outlives the step that took it, and the rows it must still hold.
 struct Held {
     lease: Lease,
     rows: Vec<u64>,
@@ -101,10 +101,10 @@ struct Held {
 /// A stream under test.
 pub struct Stream {
     kind: MemoryKind,
-    /// Until the stream is closed.
+    /// `None` once the stream is closed.
     writer: Option<EdgeWriter>,
     woken: Arc<Counter>,
-    /// How often the writer had been woken when it found no room, with no lease held then or since.
+    /// The number of the writer's wake-ups when it found no room, with no lease held then or since.
     asleep: Option<u64>,
     rows: Rows,
     seats: Vec<Seat>,
@@ -170,7 +170,7 @@ impl Stream {
 
     /// Writes as many of the rows as there is room for.
     fn write(&mut self, rows: usize, stride: usize, odd: bool) {
-        // Who is woken from now on looks again.
+        // A reader woken from now on looks again.
         let woken = self.woken.count();
         let rows = rows.min(self.writer().room());
         if rows == 0 {
@@ -191,12 +191,12 @@ impl Stream {
         }
     }
 
-    /// Another stream of the same budget did something: that may make room, and wakes nobody here.
+    /// Another stream of the same budget took a step: that may make room, and wakes no one here.
     pub fn is_not_alone(&mut self) {
         self.asleep = None;
     }
 
-    /// The writer found no room before: somebody has woken it since.
+    /// The writer found no room before: it has been woken since.
     fn check_woken(&mut self) {
         if let Some(asleep) = self.asleep.take() {
             let woken = &self.woken;
@@ -232,7 +232,7 @@ impl Stream {
         self.seats.push(Seat { reader, woken, asleep: None, expected, watermark: i64::MIN, found });
     }
 
-    /// Lets a reader look once. Whether there was anything.
+    /// Lets a reader look once; returns true if it found something.
     fn read(&mut self, number: usize, limit: usize, consumed: usize, hold: bool) -> bool {
         let Self { kind, writer, asleep: waiting_writer, rows, seats, held, run, slots, .. } = self;
         let seat = &mut seats[number];
@@ -247,7 +247,7 @@ impl Stream {
         let woken = seat.woken.count();
         let asleep = seat.asleep.take();
         if !seat.expected.is_empty() {
-            assert!(asleep.is_none_or(|asleep| asleep < woken), "nobody woke the reader");
+            assert!(asleep.is_none_or(|asleep| asleep < woken), "the reader was not woken");
         }
         match seat.reader.peek(limit) {
             EdgeNext::Rows(found) => {
@@ -280,7 +280,7 @@ impl Stream {
                 return true;
             }
             EdgeNext::Watermark(value) => {
-                // A watermark may stand for older ones at the same position, with nothing between them.
+                // A watermark may replace older ones at the same position.
                 while matches!(seat.expected.front(), Some(Event::Watermark(older)) if *older < value) {
                     seat.expected.pop_front();
                 }
@@ -298,7 +298,7 @@ impl Stream {
             EdgeNext::Closed => {
                 assert_eq!(seat.expected.front(), None, "there is something to be read");
                 assert!(writer.is_none(), "the writer is there");
-                assert!(asleep.is_none_or(|asleep| asleep < woken), "nobody woke the reader");
+                assert!(asleep.is_none_or(|asleep| asleep < woken), "the reader was not woken");
                 return false;
             }
         }
@@ -312,7 +312,7 @@ impl Stream {
         while self.read(number, usize::MAX, usize::MAX, false) {}
     }
 
-    /// BLOCK_LOG-3: once everything is read and nothing is held, the writer can go on.
+    /// BLOCK_LOG-3: once everything is read and nothing is leased, the writer can proceed.
     pub fn settle(&mut self) {
         self.check_held();
         if !self.held.is_empty() {
@@ -326,14 +326,15 @@ impl Stream {
         self.write(1, 0, false);
     }
 
-    /// What is leased stays as it is, whatever else happens.
+    /// Checks that leased rows do not change, whatever else happens.
     pub fn check_held(&self) {
         for held in &self.held {
             self.rows.check(&held.rows, |column| held.lease.column(column));
         }
     }
 
-    /// Drops the writer; every reader finds the rest, and then the end. What each of them has found in all.
+    /// Drops the writer; every reader finds the rest, and then the end. Returns the events that each of them has found
+    /// in all.
     pub fn close(&mut self) -> Vec<Vec<Event>> {
         self.writer = None;
         (0..self.seats.len()).for_each(|number| self.drain(number));

@@ -1,6 +1,6 @@
-//! Where memory comes from: the pool, and the allocator thread that maps and unmaps.
+//! The supply of memory: the pool, and the allocator thread that maps and unmaps.
 //!
-//! The lock of the pool is held to put or take a piece, never while the system is asked for anything.
+//! The lock of the pool is held to put or take a piece, never during a system call.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{io, process};
@@ -13,10 +13,10 @@ use super::options::CoordinatorOptions;
 use super::pool::Pool;
 use crate::platform::{HUGE_PAGE_BYTES, Mapping};
 
-/// The pool keeps at most this part of the budget: enough to start queries from, little enough to be missed by nobody.
+/// The pool keeps at most one part in this many of the budget: enough to start queries from, too little to be missed.
 const POOL_SHARE: usize = 8;
 
-/// What handles, accounts and memory have in common. Memory keeps it alive beyond the last handle.
+/// What handles, accounts and memory share. Memory keeps it alive beyond the last handle.
 #[derive(Debug)]
 pub(super) struct CoordinatorCore {
     pub(super) options: CoordinatorOptions,
@@ -24,7 +24,7 @@ pub(super) struct CoordinatorCore {
     pub(super) tally: Tally,
     pub(super) supply: Supply<usize, Mapping>,
     pool: Mutex<Pool>,
-    /// The process that has the allocator thread.
+    /// The process that runs the allocator thread.
     process: u32,
 }
 
@@ -40,12 +40,13 @@ impl CoordinatorCore {
         }
     }
 
-    /// False in a forked child: the allocator thread and whoever held a lock stayed behind.
+    /// Returns false in a forked child: it has neither the allocator thread nor the threads that held locks.
     pub(super) fn is_of_this_process(&self) -> bool {
         self.process == process::id()
     }
 
-    /// Memory from the pool, or else from the system. Counts as pooled until a [`super::Memory`] takes it over.
+    /// Returns memory from the pool, or else from the system. Counts as pooled until a [`super::Memory`] takes it
+    /// over.
     pub(super) fn obtain(&self, bytes: usize) -> io::Result<Mapping> {
         if self.is_of_this_process() {
             let mut pool = self.pool();
@@ -55,7 +56,7 @@ impl CoordinatorCore {
             if let Some(mapping) = pooled {
                 return Ok(mapping);
             }
-            // COORDINATOR-6: what is about to be mapped has been charged, so the pool makes room for it.
+            // COORDINATOR-6: the memory about to be mapped has been charged, so the pool makes room for it.
             self.trim();
         }
         let mapping = Mapping::new(self.options.platform, bytes, bytes >= HUGE_PAGE_BYTES)?;
@@ -63,7 +64,7 @@ impl CoordinatorCore {
         Ok(mapping)
     }
 
-    /// Takes a piece that a log or the user is done with. Never waits (COORDINATOR-5).
+    /// Takes a piece back from a log or from the user. Never waits (COORDINATOR-5).
     pub(super) fn take_back(&self, mapping: Mapping) {
         if self.is_of_this_process() {
             self.tally.pooled.add(1);
@@ -71,7 +72,7 @@ impl CoordinatorCore {
         }
     }
 
-    /// Unmaps what the pool has too much of.
+    /// Unmaps what exceeds the pool's limit.
     fn trim(&self) {
         self.trim_to(self.budget.free().min(self.budget.bytes() / POOL_SHARE));
     }
@@ -89,12 +90,12 @@ impl CoordinatorCore {
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
-        // No call under the lock leaves the pool half done, so a panic elsewhere does it no harm.
+        // No call under the lock leaves the pool half changed, so a panic elsewhere does no harm.
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The allocator thread at its work.
+/// The allocator thread's maker of memory.
 pub(super) struct Allocator<'a>(pub(super) &'a CoordinatorCore);
 
 impl Maker<usize, Mapping> for Allocator<'_> {
