@@ -99,13 +99,13 @@ fn what_nobody_consumed_is_let_go_of() {
 }
 
 #[test]
-#[should_panic(expected = "where there is room")]
+#[should_panic(expected = "appended frames fit the room")]
 fn no_more_frames_than_there_is_room_for() {
     append(&mut open(2).0, 0, 3);
 }
 
 #[test]
-#[should_panic(expected = "after they were shown")]
+#[should_panic(expected = "only peeked frames are consumed")]
 fn no_more_frames_than_were_shown() {
     let (mut writer, mut reader) = open(2);
     append(&mut writer, 0, 2);

@@ -267,7 +267,7 @@ fn a_full_directory_takes_no_chunk() {
 }
 
 #[test]
-#[should_panic(expected = "after they were shown")]
+#[should_panic(expected = "only peeked rows are consumed")]
 fn rows_are_consumed_as_far_as_they_were_shown() {
     let mut writer = log(1, &[4]);
     let mut reader = writer.join(nobody());
@@ -278,7 +278,7 @@ fn rows_are_consumed_as_far_as_they_were_shown() {
 }
 
 #[test]
-#[should_panic(expected = "after it was shown")]
+#[should_panic(expected = "only a peeked signal is passed")]
 fn a_signal_is_passed_once() {
     let mut writer = log(1, &[4]);
     let mut reader = writer.join(nobody());

@@ -17,7 +17,7 @@
 //! | `constraints` | of the job, 0 or 1                                                                   |
 //!
 //! ```
-//! use penstock_workloads::Rows;
+//! use penstock_workloads::Generator;
 //! use penstock_workloads::cm::{Cm, CmOptions};
 //!
 //! let cm = Cm::new(CmOptions { seed: 42, ..CmOptions::default() })?;

@@ -13,7 +13,7 @@
 //! | `value`     | 0..1000, uniform; logs only                                                         |
 //!
 //! ```
-//! use penstock_workloads::Rows;
+//! use penstock_workloads::Generator;
 //! use penstock_workloads::ipq::{Ipq, IpqOptions};
 //!
 //! let ipq = Ipq::new(IpqOptions { is_variable: true, ..IpqOptions::default() })?;

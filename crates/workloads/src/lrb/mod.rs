@@ -24,7 +24,7 @@
 //! leaves, so any of its rows can be made at once. Unlike other workloads it ends: [`Lrb::rows`].
 //!
 //! ```
-//! use penstock_workloads::Rows;
+//! use penstock_workloads::Generator;
 //! use penstock_workloads::lrb::{Lrb, LrbOptions};
 //!
 //! let lrb = Lrb::new(LrbOptions { seed: 42, minutes: 20, ..LrbOptions::default() })?;

@@ -14,7 +14,7 @@
 //! | `bm05`, `bm06`         | two switches: mostly 0, and 1 for one stretch of 256 messages in 64          |
 //!
 //! ```
-//! use penstock_workloads::Rows;
+//! use penstock_workloads::Generator;
 //! use penstock_workloads::me::{Me, MeOptions};
 //!
 //! let me = Me::new(MeOptions { seed: 42, ..MeOptions::default() })?;

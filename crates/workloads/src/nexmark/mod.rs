@@ -41,13 +41,13 @@
 //! Whom and what a row refers to came before it, event by event, unless `id_lead` asks for something else.
 //!
 //! ```
-//! use penstock_workloads::Rows;
-//! use penstock_workloads::nexmark::{Nexmark, NexmarkOptions, Stream, rows_of};
+//! use penstock_workloads::Generator;
+//! use penstock_workloads::nexmark::{Nexmark, NexmarkOptions, NexmarkStream, rows_of};
 //!
 //! let nexmark = Nexmark::new(NexmarkOptions { seed: 42, ..NexmarkOptions::default() })?;
 //! let events = 1_000;
-//! let bids = nexmark.bids().generate(0..rows_of(Stream::Bid, events))?;
-//! let persons = nexmark.persons().generate(0..rows_of(Stream::Person, events))?;
+//! let bids = nexmark.bids().generate(0..rows_of(NexmarkStream::Bid, events))?;
+//! let persons = nexmark.persons().generate(0..rows_of(NexmarkStream::Person, events))?;
 //! assert_eq!((bids.num_rows(), persons.num_rows()), (920, 20));
 //! # Ok::<(), penstock_workloads::WorkloadError>(())
 //! ```

@@ -21,7 +21,7 @@
 //! | `total_amount`                      | the sum of the five                                              |
 //!
 //! ```
-//! use penstock_workloads::Rows;
+//! use penstock_workloads::Generator;
 //! use penstock_workloads::nyt::{Nyt, NytOptions};
 //!
 //! let nyt = Nyt::new(NytOptions { seed: 42, ..NytOptions::default() })?;

@@ -14,7 +14,7 @@
 //! | `house`     | `0..houses`                                                                           |
 //!
 //! ```
-//! use penstock_workloads::Rows;
+//! use penstock_workloads::Generator;
 //! use penstock_workloads::sg::{SgOptions, Sg};
 //!
 //! let sg = Sg::new(SgOptions { seed: 42, ..SgOptions::default() })?;

@@ -16,7 +16,7 @@
 //! | `ip`         | 0..2^32, uniform                                                           |
 //!
 //! ```
-//! use penstock_workloads::Rows;
+//! use penstock_workloads::Generator;
 //! use penstock_workloads::ysb::{YsbOptions, Ysb};
 //!
 //! let ysb = Ysb::new(YsbOptions { seed: 42, out_of_order_ms: 50, ..YsbOptions::default() })?;
