@@ -15,14 +15,26 @@ TARGET = ROOT / "docs" / "reference"
 
 # Each page, its title, and the modules whose public names stand on it.
 PAGES = {
-    "streams": ("Streams and their time", ["stream", "schemas", "times"]),
-    "columns": ("Rows one by one: columns, filters, lookups, functions", ["columns", "functions"]),
-    "windows": ("Windows", ["windows", "windowed"]),
-    "aggregates": ("Aggregates", ["aggregates"]),
-    "combining": ("Streams together: union, split, join, co-group", ["combining", "outputs"]),
-    "expressions": ("Expressions", ["expr", "conditional", "strings", "temporal"]),
-    "engine": ("Engines and queries", ["engine", "query", "push", "replay", "shared", "batch", "options"]),
-    "results": ("Results", ["result", "parts", "rows", "rejecting"]),
+    "streams": ("Streams and their time", ["plan/declaration", "plan/stream", "io/schemas", "plan/times"]),
+    "columns": ("Rows one by one: columns, filters, lookups, functions", ["plan/columns", "plan/functions"]),
+    "windows": ("Windows", ["plan/windows", "plan/windowed"]),
+    "aggregates": ("Aggregates", ["expr/aggregates"]),
+    "combining": ("Streams together: union, split, join, co-group", ["plan/combining", "plan/outputs"]),
+    "expressions": ("Expressions", ["expr/expression", "expr/conditional", "expr/strings", "expr/temporal"]),
+    "engine": (
+        "Engines and queries",
+        [
+            "engine/engine",
+            "engine/query",
+            "engine/results",
+            "io/push",
+            "io/replay",
+            "engine/shared",
+            "io/batch",
+            "plan/options",
+        ],
+    ),
+    "results": ("Results", ["io/result", "plan/parts", "io/rows", "io/rejecting"]),
     "workloads": (
         "Workloads",
         [
@@ -115,7 +127,7 @@ def described(path: Path) -> list[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names, sections = exported(tree), []
     # The names of workloads are the same in each.
-    prefix = f"{path.stem}." if path.parent != PACKAGE else ""
+    prefix = f"{path.stem}." if path.relative_to(PACKAGE).parts[0] in ("workloads", "spark") else ""
     for node in tree.body:
         docstring = ast.get_docstring(node) if isinstance(node, ast.FunctionDef | ast.ClassDef) else None
         if (

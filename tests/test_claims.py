@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock import _claims
+from penstock.io import _claims
 
 TABLE = pa.table({"n": pa.array([1, 2, 3, 4], pa.int64())})
 BATCH = TABLE.combine_chunks().to_batches()[0]

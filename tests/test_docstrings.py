@@ -61,8 +61,12 @@ def section(docstring: str, title: str) -> str | None:
 
 def test_the_package_was_found() -> None:
     assert len(SOURCES) >= 12
-    assert {"penstock.stream", "penstock.workloads.ysb"} <= set(MODULES)
-    assert {"penstock.stream.stream", "penstock.stream.Stream.run", "penstock.expr.col"} <= set(DEFINITIONS)
+    assert {"penstock.plan.stream", "penstock.workloads.ysb"} <= set(MODULES)
+    assert {
+        "penstock.plan.declaration.stream",
+        "penstock.plan.stream.Stream.run",
+        "penstock.expr.expression.col",
+    } <= set(DEFINITIONS)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)

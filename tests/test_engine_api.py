@@ -16,7 +16,7 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.options import read_options
+from penstock.plan.options import read_options
 from reference.live import COUNTS, HANG_SECONDS, SCHEMA, STREAM, batch, comes_to, rows, soon
 
 # Late rows are counted here, and nobody has to be warned of them.

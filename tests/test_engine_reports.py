@@ -14,6 +14,7 @@ import pytest
 
 import penstock as ps
 from penstock import col
+from penstock.plan.options import Mode
 
 TIMED = ps.stream({"t": "int64"}, time="t")
 COUNTS = TIMED.window(ps.tumbling(10)).agg(n=ps.count())
@@ -357,7 +358,7 @@ def wait_for(engine: ps.Engine, name: str, blocked_by: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:leaving the engine has discarded")
 @pytest.mark.parametrize("mode", ["state", "threads"])
-def test_tables_say_who_holds_a_query_up(mode: ps.options.Mode) -> None:
+def test_tables_say_who_holds_a_query_up(mode: Mode) -> None:
     many = pa.table({"t": pa.array(range(1 << 20), pa.int64())})
     with ps.Engine(workers=2, mode=mode, budget="64MiB") as engine:
         engine.submit(TIMED, source=[many] * 64, name="unread")
@@ -410,7 +411,7 @@ def test_latency_goes_on_until_results_are_handed_over(way: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:leaving the engine has discarded")
 @pytest.mark.parametrize("mode", ["state", "threads"])
-def test_tables_name_outputs_functions_and_operators_that_hold_a_query_up(mode: ps.options.Mode) -> None:
+def test_tables_name_outputs_functions_and_operators_that_hold_a_query_up(mode: Mode) -> None:
     many = pa.table({"t": pa.array(range(1 << 20), pa.int64())})
     go_on = threading.Event()
 

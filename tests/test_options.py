@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.options import read_options
+from penstock.plan.options import read_options
 
 TABLE = pa.table({"t": [1, 2, 3], "x": [1, 2, 3]})
 STREAM = ps.stream(TABLE.schema, time="t").filter(ps.col("x") > 1)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.predicates import predicate_hint
+from penstock.plan.predicates import predicate_hint
 
 TABLE = pa.table(
     {

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.schemas import schema_of_class
+from penstock.io.schemas import schema_of_class
 
 Cents = NewType("Cents", int)
 

@@ -27,25 +27,11 @@ An engine runs many of them at a time, over data that comes as it likes:
 it.
 """
 
+from typing import TYPE_CHECKING
+
 from penstock import workloads
 from penstock._penstock import __version__
-from penstock.aggregates import (
-    Aggregate,
-    count,
-    count_distinct,
-    first,
-    last,
-    max,
-    mean,
-    min,
-    std,
-    sum,
-    var,
-)
-from penstock.batch import Batch
-from penstock.combining import union
-from penstock.conditional import coalesce, when
-from penstock.engine import Engine
+from penstock.engine import Engine, Query, SharedSource
 from penstock.exceptions import (
     ComputeError,
     DataError,
@@ -75,18 +61,43 @@ from penstock.exceptions import (
     UnknownColumnError,
     UnsupportedTypeError,
 )
-from penstock.expr import Expr, col, lit
-from penstock.outputs import Outputs, outputs
-from penstock.parts import Part
-from penstock.push import PushSource
-from penstock.query import Query
-from penstock.replay import Replay, replay
-from penstock.result import Result
-from penstock.shared import SharedSource
-from penstock.stream import Stream, stream
-from penstock.times import ArrivalTime, ManualClock, ingestion_time, processing_time
-from penstock.windowed import CoGroupedStream, WindowedStream
-from penstock.windows import Window, session, sliding, tumbling
+from penstock.expr import (
+    Aggregate,
+    Expr,
+    coalesce,
+    col,
+    count,
+    count_distinct,
+    first,
+    last,
+    lit,
+    max,
+    mean,
+    min,
+    std,
+    sum,
+    var,
+    when,
+)
+from penstock.io import Batch, PushSource, Replay, Result, replay
+from penstock.plan import (
+    ArrivalTime,
+    CoGroupedStream,
+    ManualClock,
+    Outputs,
+    Part,
+    Stream,
+    Window,
+    WindowedStream,
+    ingestion_time,
+    outputs,
+    processing_time,
+    session,
+    sliding,
+    stream,
+    tumbling,
+    union,
+)
 
 __all__ = [
     "Aggregate",
@@ -159,3 +170,16 @@ __all__ = [
     "when",
     "workloads",
 ]
+
+if not TYPE_CHECKING:  # a type checker is to know what is not there
+
+    def __getattr__(name: str) -> object:
+        """Imports a module that forwards to a package when it is first used, as in `penstock.options`."""
+        if name not in ("functions", "options", "rejecting", "rows", "schemas"):
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        from importlib import import_module
+
+        return import_module(f"penstock.{name}")
+
+
+del TYPE_CHECKING

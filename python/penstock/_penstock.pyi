@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, final
 
-from penstock.protocols import ArrowData, ArrowSchema
+from penstock.io.protocols import ArrowData, ArrowSchema
 
 __all__ = [
     "Aggregate",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.workloads import ysb
 
 if TYPE_CHECKING:
-    from penstock.result import Result
+    from penstock.io.result import Result
 
 __all__ = ["main"]
 

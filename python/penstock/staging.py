@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from penstock import _penstock
-from penstock.options import read_options
-from penstock.outputs import Outputs
-from penstock.protocols import ArrowData
-from penstock.rejecting import OnError
-from penstock.result import Result
-from penstock.running import run_part_of
-from penstock.stream import Stream
+from penstock.io.protocols import ArrowData
+from penstock.io.rejecting import OnError
+from penstock.io.result import Result
+from penstock.plan.options import read_options
+from penstock.plan.outputs import Outputs
+from penstock.plan.running import run_part_of
+from penstock.plan.stream import Stream
 
 __all__ = [
     "Spread",

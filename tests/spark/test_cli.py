@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.cli import main
-from penstock.counting import read_count
+from penstock.cli.arguments import read_count
+from penstock.plan.stream import Stream
 from penstock.spark import read_dataset
-from penstock.stream import Stream
 from penstock.workloads import catalog, cm, ysb
 from spark.spoiling import off_by_one
 

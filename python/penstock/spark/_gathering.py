@@ -19,11 +19,11 @@ from pyspark.sql.types import (
 )
 
 from penstock.exceptions import PlanError, SchemaMismatchError
-from penstock.outputs import Outputs
+from penstock.plan.outputs import Outputs
+from penstock.plan.stream import Stream
 from penstock.spark._worker import BESIDE, GROUP, INPUT
 from penstock.spark.types import spark_schema
 from penstock.staging import Stage, Staged, StageInput, stages
-from penstock.stream import Stream
 
 __all__ = ["check_key", "frames_of", "names_of", "partitions_of", "placed", "stages_of", "tagged"]
 

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, ShortType, StructField, StructType
 
-from penstock.outputs import Outputs
+from penstock.plan.outputs import Outputs
 from penstock.spark._worker import GROUP, OUTPUT, PART, PIECE, STATE
 from penstock.spark.types import spark_schema
 from penstock.staging import Staged

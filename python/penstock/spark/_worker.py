@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.outputs import Outputs
-from penstock.protocols import ArrowData
-from penstock.rejecting import OnError
-from penstock.result import Result
+from penstock.io.protocols import ArrowData
+from penstock.io.rejecting import OnError
+from penstock.io.result import Result
+from penstock.plan.outputs import Outputs
 from penstock.spark.types import in_spark_types
 from penstock.staging import key_groups, run_stage_part
 

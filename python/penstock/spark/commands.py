@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.counting import counted
-from penstock.durations import Duration
-from penstock.protocols import ArrowData
-from penstock.rendering import text_table
+from penstock.display.progress import counted
+from penstock.display.tables import text_table
+from penstock.expr.durations import Duration
+from penstock.io.protocols import ArrowData
 from penstock.spark.check import Checked, check_dataset
 from penstock.spark.comparison import ColumnsDifferError, Comparison, as_frame
 from penstock.spark.dataset import read_dataset, write_dataset

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.rejecting import OnError
+from penstock.io.rejecting import OnError
+from penstock.plan.stream import Stream
 from penstock.spark._arrival import in_order_of_arrival
 from penstock.spark._gathering import (
     check_column,
@@ -28,7 +29,6 @@ from penstock.spark._gathering import (
 from penstock.spark._leaving import STATE_TYPE, keys_behind, leaving_schema, outputs_of
 from penstock.spark._worker import Absorb, Merge, Pass
 from penstock.staging import Staged, StageInput
-from penstock.stream import Stream
 
 __all__ = ["run"]
 

@@ -19,12 +19,12 @@ from typing import Any, Literal, final
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.plan.stream import Stream
 from penstock.spark._checkpoint import Checkpoint
 from penstock.spark._gathering import check_key, columns_of, frames_of, partitions_of, stages_of, tagged
 from penstock.spark._microbatch import MicroBatches
 from penstock.spark._worker import GROUP
 from penstock.spark.errors import SparkJobError, spark_errors
-from penstock.stream import Stream
 
 __all__ = ["SparkStream", "stream"]
 

@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.durations import Duration
-from penstock.protocols import ArrowData
+from penstock.expr.durations import Duration
+from penstock.io.protocols import ArrowData
 from penstock.spark.comparison import Comparison, compare
 from penstock.spark.expected import expected
 from penstock.spark.run import run

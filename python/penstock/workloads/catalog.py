@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from penstock import _penstock
-from penstock.durations import Duration
-from penstock.stream import Stream
+from penstock.expr.durations import Duration
+from penstock.plan.stream import Stream
 from penstock.workloads import cm, ipq, lrb, me, nexmark, nyt, sg, ysb
 from penstock.workloads.generated import Generated
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from penstock import _penstock
-from penstock._frozen import Frozen
+from penstock.expr._frozen import Frozen
 
 __all__ = ["Generated", "generate_table"]
 

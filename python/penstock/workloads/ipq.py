@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock import _penstock
-from penstock.aggregates import count, sum
-from penstock.combining import union
-from penstock.durations import Duration
-from penstock.stream import Stream, stream
-from penstock.windows import Window, sliding, tumbling
+from penstock.expr.aggregates import count, sum
+from penstock.expr.durations import Duration
+from penstock.plan.combining import union
+from penstock.plan.declaration import stream
+from penstock.plan.stream import Stream
+from penstock.plan.windows import Window, sliding, tumbling
 from penstock.workloads.generated import Generated, generate_table
 
 __all__ = ["Job", "generate", "ipq1", "ipq2", "ipq3", "ipq4", "logs", "revenue", "schema", "tenants"]

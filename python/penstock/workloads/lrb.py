@@ -23,13 +23,14 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from penstock import _penstock
-from penstock.aggregates import count, count_distinct, max, mean
-from penstock.combining import union
-from penstock.conditional import when
-from penstock.expr import col
-from penstock.schemas import read_schema
-from penstock.stream import Stream, stream
-from penstock.windows import sliding, tumbling
+from penstock.expr.aggregates import count, count_distinct, max, mean
+from penstock.expr.conditional import when
+from penstock.expr.expression import col
+from penstock.io.schemas import read_schema
+from penstock.plan.combining import union
+from penstock.plan.declaration import stream
+from penstock.plan.stream import Stream
+from penstock.plan.windows import sliding, tumbling
 from penstock.workloads._published import read_fields
 from penstock.workloads.generated import Generated, generate_table
 

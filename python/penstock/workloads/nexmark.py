@@ -18,12 +18,13 @@ from decimal import Decimal
 from typing import Literal
 
 from penstock import _penstock
-from penstock.aggregates import count, max
-from penstock.durations import Duration
-from penstock.expr import col
-from penstock.schemas import read_schema
-from penstock.stream import Stream, stream
-from penstock.windows import session, sliding, tumbling
+from penstock.expr.aggregates import count, max
+from penstock.expr.durations import Duration
+from penstock.expr.expression import col
+from penstock.io.schemas import read_schema
+from penstock.plan.declaration import stream
+from penstock.plan.stream import Stream
+from penstock.plan.windows import session, sliding, tumbling
 from penstock.workloads.generated import Generated, generate_table
 
 __all__ = [

@@ -10,12 +10,13 @@ degree are constants all over the grid, so that every engine computes the same c
 """
 
 from penstock import _penstock
-from penstock.aggregates import count, mean
-from penstock.durations import Duration
-from penstock.expr import Expr, col
-from penstock.schemas import read_schema
-from penstock.stream import Stream, stream
-from penstock.windows import Window, tumbling
+from penstock.expr.aggregates import count, mean
+from penstock.expr.durations import Duration
+from penstock.expr.expression import Expr, col
+from penstock.io.schemas import read_schema
+from penstock.plan.declaration import stream
+from penstock.plan.stream import Stream
+from penstock.plan.windows import Window, tumbling
 from penstock.workloads.generated import Generated, generate_table
 
 __all__ = ["cell", "column", "generate", "query", "row", "schema", "trips"]

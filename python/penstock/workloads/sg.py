@@ -14,11 +14,12 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from penstock import _penstock
-from penstock.aggregates import mean
-from penstock.durations import Duration
-from penstock.expr import col
-from penstock.stream import Stream, stream
-from penstock.windows import sliding, tumbling
+from penstock.expr.aggregates import mean
+from penstock.expr.durations import Duration
+from penstock.expr.expression import col
+from penstock.plan.declaration import stream
+from penstock.plan.stream import Stream
+from penstock.plan.windows import sliding, tumbling
 from penstock.workloads._published import read_fields
 from penstock.workloads.generated import Generated, generate_table
 

@@ -8,12 +8,13 @@ and dotted addresses. Rows, campaigns and query have to be of the same kind.
 """
 
 from penstock import _penstock
-from penstock.aggregates import count
-from penstock.durations import Duration
-from penstock.expr import col
-from penstock.protocols import ArrowData
-from penstock.stream import Stream, stream
-from penstock.windows import tumbling
+from penstock.expr.aggregates import count
+from penstock.expr.durations import Duration
+from penstock.expr.expression import col
+from penstock.io.protocols import ArrowData
+from penstock.plan.declaration import stream
+from penstock.plan.stream import Stream
+from penstock.plan.windows import tumbling
 from penstock.workloads.generated import Generated, generate_table
 
 __all__ = ["VIEW", "campaigns", "generate", "query", "schema"]
