@@ -177,12 +177,12 @@ def merged(plan: ps.Stream, shares: list[pa.Table]) -> list[str]:
     before, total = stages(plan).stages
     rows = [before.outputs.run(share) for share in shares]
     parts = [{read.stream: pa.table(given[read.name]) for read in total.inputs} for given in rows]
-    left = [run_stage_part(total.outputs, part, told={}) for part in parts]
+    left = [run_stage_part(total.outputs, part, imposed_watermarks={}) for part in parts]
     assert all(result.rows_out == 0 for part in left for result in part.results.values())
     states = [part.state for part in left if part.state is not None]
     assert len(states) == len(shares)
     done = run_stage_part(
-        total.outputs, {read.stream: [] for read in total.inputs}, states, told={}, last=True
+        total.outputs, {read.stream: [] for read in total.inputs}, states, imposed_watermarks={}, last=True
     )
     assert done.state is None
     return rows_of(done.results["result"])
@@ -224,7 +224,7 @@ def portion_in_stages(
             done = []
             for share, given in enumerate(shares):
                 before = [states[place, share]] if (place, share) in states else []
-                done.append(run_stage_part(stage.outputs, given, before, told=told, last=last))
+                done.append(run_stage_part(stage.outputs, given, before, imposed_watermarks=told, last=last))
                 if (state := done[-1].state) is not None:
                     states[place, share] = state
             results = [dict(part.results) for part in done]
@@ -262,11 +262,16 @@ def test_states_that_have_not_come_equally_far_are_refused() -> None:
     total = stages(TOGETHER["total"]).stages[1]
     name = total.inputs[0].stream
     empty = pa.table(stages(TOGETHER["total"]).stages[0].outputs.run(table_of([])).pop(total.inputs[0].name))
-    states = [run_stage_part(total.outputs, {name: empty}, told=told).state for told in ({}, {name: 5})]
+    states = [
+        run_stage_part(total.outputs, {name: empty}, imposed_watermarks=told).state
+        for told in ({}, {name: 5})
+    ]
     with pytest.raises(ps.PlanError, match="have not come equally far"):
-        run_stage_part(total.outputs, {name: []}, [state for state in states if state], told={}, last=True)
+        run_stage_part(
+            total.outputs, {name: []}, [state for state in states if state], imposed_watermarks={}, last=True
+        )
     with pytest.raises(ps.PlanError, match='no stream "strem"'):
-        run_stage_part(total.outputs, {name: empty}, told={"strem": 5})
+        run_stage_part(total.outputs, {name: empty}, imposed_watermarks={"strem": 5})
 
 
 def test_a_key_that_is_kept_needs_no_other_cut() -> None:

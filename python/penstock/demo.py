@@ -27,12 +27,12 @@ __all__ = ["main"]
 
 _KEYS = ["window_start", "window_end", "campaign_id"]
 _HEAD_ROWS = 8
-# The watermark stays at least this far behind the newest row.
+# The watermark trails the newest row by at least this.
 _LEAST_DELAY_MS = 2_000
 
 
 def main(argv: Sequence[str] | None = None, *, tamper: Callable[[Any], Any] | None = None) -> int:
-    """Run the demo and print its report.
+    """Runs the demo and prints its report.
 
     Args:
         argv: The command line, by default that of the process.
@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace, folder: Path, tamper: Callable[[Any], Any]
         )
         pspark.write_parquet(made, folder)
 
-    # A row may be this much early and the one behind it this much late.
+    # A row may be this much early and the next one this much late.
     delay_ms = max(_LEAST_DELAY_MS, 2 * options.out_of_order_ms)
     query = ysb.query(delay=f"{delay_ms}ms", campaigns=ysb.campaigns(options.seed))
     # The engine works while its input is still being read. To time the two apart, all of it is read first.
@@ -165,7 +165,7 @@ def _summary(result: "Result", clock: "_Clock", answer: Any) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines: the first column to the left, the others to the right."""
+    """Formats rows as lines: the first column flush left, the others flush right."""
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     return [
         "  ".join(
@@ -200,7 +200,7 @@ class _Clock:
 
 @contextlib.contextmanager
 def _shown(name: str) -> Iterator[None]:
-    """A spinner while a phase runs, where there is someone to look at it and rich to draw it; else a line."""
+    """Shows a spinner while a phase runs, in a terminal and if rich is installed; otherwise prints a line."""
     try:
         from rich.console import Console
     except ImportError:

@@ -358,7 +358,7 @@ class MemoryLimitExceeded(PenstockError, MemoryError):  # noqa: N818 - it names 
         used_bytes: How many were in use when they were asked for.
         budget_bytes: How many there may be.
         operator: The operator whose state has grown, or None as a run starts.
-        state_bytes: How many bytes that state has come to, or None as a run starts.
+        state_bytes: The bytes of that state, or None as a run starts.
 
     Example:
         >>> import penstock as ps

@@ -1,8 +1,7 @@
-"""Pipelines in stages, each of which runs on any part of its rows: how a pipeline runs on many machines.
+"""Cuts pipelines into stages, each of which can run on any part of its rows: for runs on many machines.
 
-An operator that keeps rows together by a key needs all rows of a key in one place. Before it, the pipeline is
-cut: what is in front is a stage of its own, and its rows are spread anew, by the key. Everything else stays
-where the rows are.
+A keyed operator needs all rows of a key in one place. The pipeline is cut before it: what precedes it is a
+stage of its own, whose rows are repartitioned by the key. All other operators run where the rows are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,12 +41,12 @@ class StageInput:
         stage: The number of the stage that the rows come from; `None` for a stream of the whole pipeline.
         name: The name of that stream, or of the output of that stage.
         spread: How the rows are to be spread over the parts of the stage. Where they have to be together, the
-            stage may also run on any part of them, if all states are put together then: see `run_stage_part`.
-        keys: The columns that say where a row belongs, if they are spread by key.
-        time: The column with the time of the rows, if they have one: in its order no row comes late.
-        delay: By how many ticks the watermark stays behind the largest time.
-        watermark: The column with the watermark before each row, where rows are judged by the order in which
-            they came. Whoever brings the rows of a stream fills it in.
+            stage may also run on any part of them, if all states are merged afterwards: see `run_stage_part`.
+        keys: The columns that rows are partitioned by, if they are spread by key.
+        time: The column with the time of the rows, if they have one: in its order no row is late.
+        delay: How many ticks the watermark trails the largest time.
+        watermark: The column with the watermark before each row, where lateness follows the order of arrival.
+            The caller that supplies the rows of a stream fills it in.
         schema: All columns of the rows.
 
     Example:
@@ -93,8 +92,8 @@ class StagePart:
 
     Attributes:
         results: The rows of each output.
-        state: What the stage knows behind this part; `None` behind the last.
-        behind: How far event time has come behind each output, in ticks, if it has begun.
+        state: The state of the stage after this part; `None` after the last.
+        behind: The watermark after each output, in ticks, if there is one.
 
     Example:
         >>> from penstock.staging import StagePart
@@ -112,8 +111,8 @@ class Staged:
     """A pipeline in stages.
 
     Attributes:
-        stages: The stages, each behind those that it reads.
-        results: For each output of the pipeline, the stage that gives it, and its name there.
+        stages: The stages, each after those that it reads.
+        results: For each output of the pipeline, the stage that produces it, and its name there.
 
     Example:
         >>> import penstock as ps
@@ -131,16 +130,16 @@ def stages(plan: Stream | Outputs, *, ordered: bool = False) -> Staged:
 
     Args:
         plan: The pipeline.
-        ordered: Whether the order of the rows says which of them come late. Then rows carry the watermark
-            that stood before them, up to the first operator with windows; otherwise none comes late.
+        ordered: Whether the order of the rows decides which of them are late. Then rows carry the watermark
+            before them up to the first operator with windows; otherwise no row is late.
 
     Returns:
         The stages, and where the results come from.
 
     Raises:
-        PlanError: The answer would depend on where rows come together: windows that close by the clock, times
-            of arrival, watermarks of the data, late rows as an output. With `ordered`, also where it cannot
-            be told which rows come late.
+        PlanError: The answer would depend on the partitioning: windows that close by the clock, times of
+            arrival, watermarks of the data, late rows as an output. With `ordered`, also if lateness cannot
+            be decided.
 
     Example:
         >>> import penstock as ps
@@ -170,28 +169,28 @@ def run_stage_part(
     data: Mapping[str, ArrowData],
     states: Sequence[bytes] = (),
     *,
-    told: Mapping[str, int],
+    imposed_watermarks: Mapping[str, int],
     last: bool = False,
     on_error: OnError = "fail",
 ) -> StagePart:
-    """Runs a stage over the next part of its rows, while somebody else says how far event time comes.
+    """Runs a stage over the next part of its rows, with watermarks that the caller imposes.
 
-    All rows are judged by how far event time had come before. Parts of a stage that run side by side and are
-    told the same may be put together: the next part takes the states of all of them.
+    All rows are judged by the watermarks before this part. Parts of a stage that run side by side with the
+    same imposed watermarks can be merged: the next part takes the states of all of them.
 
     Args:
         outputs: What the stage does: `Stage.outputs`.
         data: The rows of each stream.
-        states: What the part before this one has left; several, if there were several side by side.
-        told: How far event time has come behind these rows, in ticks, for each stream where it has.
-        last: Whether no part follows: everything that is open is closed.
-        on_error: What becomes of a row that an operator has no answer for: see `Stream.run`.
+        states: The state after the previous part; several, if several parts ran side by side.
+        imposed_watermarks: The watermark after these rows, in ticks, for each stream that has one.
+        last: Whether this is the last part: all open windows close.
+        on_error: What happens to a row that an operator rejects: see `Stream.run`.
 
     Returns:
-        What has come out, and the state behind this part.
+        The results, and the state after this part.
 
     Raises:
-        PlanError: A state is damaged, of another pipeline, or has not come as far as the others.
+        PlanError: A state is damaged, of another pipeline, or at another watermark than the others.
 
     Example:
         >>> import pyarrow as pa
@@ -201,8 +200,10 @@ def run_stage_part(
         >>> counting = stages(counts).stages[1]
         >>> name = counting.inputs[0].stream
         >>> parts = [pa.table({"at": [1, 2]}), pa.table({"at": [3]})]
-        >>> left = [run_stage_part(counting.outputs, {name: part}, told={}).state for part in parts]
-        >>> done = run_stage_part(counting.outputs, {name: []}, left, told={}, last=True)
+        >>> def run(rows, states=(), last=False):
+        ...     data = {name: rows}
+        ...     return run_stage_part(counting.outputs, data, states, imposed_watermarks={}, last=last)
+        >>> done = run([], [run(part).state for part in parts], last=True)
         >>> done.results["result"].to_pylist()
         [{'window_start': 0, 'window_end': 9, 'n': 3}]
     """
@@ -212,7 +213,7 @@ def run_stage_part(
         read_options(usual_workers=1),
         states=states,
         last=last,
-        told=told,
+        imposed_watermarks=imposed_watermarks,
         on_error=on_error,
         warn_above=3,
     )
@@ -220,7 +221,7 @@ def run_stage_part(
 
 
 def key_groups(batch: object, columns: tuple[str, ...]) -> bytes:
-    """The key group of each row of a batch: one of 256, the same everywhere and in every release.
+    """Computes the key group of each row: one of 256, the same everywhere and in every release.
 
     Args:
         batch: Arrow data.

@@ -15,7 +15,7 @@ def read_count(text: str) -> int:
     """Reads a number of rows as people write it.
 
     Args:
-        text: Digits, with `_` between them or not, and k, M, G (or B) or T behind them or not.
+        text: Digits, optionally with `_` between them, and optionally followed by k, M, G (or B) or T.
 
     Returns:
         The number.

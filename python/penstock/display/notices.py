@@ -36,7 +36,7 @@ def warn_late(late: int, rows: int, distance: str | None, *, query: str | None =
     Args:
         late: How many did.
         rows: How many rows there were.
-        distance: How far the latest of them lay behind the watermark, as text.
+        distance: How far the latest of them was behind the watermark, as text.
         query: The name of the query, if there are several.
         above: Whose line the warning names, counted from here.
 
@@ -60,7 +60,7 @@ def warn_late(late: int, rows: int, distance: str | None, *, query: str | None =
 
 
 def warn_discarded(waiting: Iterable[Waiting], *, above: int) -> None:
-    """Warns of what was lost, if anything was.
+    """Warns of rows that were discarded, if any were.
 
     Args:
         waiting: What each query and shared source had.
@@ -96,7 +96,7 @@ def warn_discarded(waiting: Iterable[Waiting], *, above: int) -> None:
 
 
 def warn_failed(what: str, name: str, error: str | None, *, above: int) -> None:
-    """Warns of a failure that nobody has seen.
+    """Warns of a failure that was never read.
 
     Args:
         what: What has failed: a query or a shared source.
@@ -121,7 +121,7 @@ def warn_failed(what: str, name: str, error: str | None, *, above: int) -> None:
 
 
 def quantity(number: int, noun: str) -> str:
-    """A number with what it counts.
+    """Formats a number with its noun.
 
     Args:
         number: How many.

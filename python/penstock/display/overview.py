@@ -55,7 +55,7 @@ class _Listed(Protocol):
 
 
 def text_overview(listed: Sequence[_Listed]) -> str:
-    """Queries and shared sources as a table for a terminal.
+    """Formats queries and shared sources as a table for a terminal.
 
     Args:
         listed: The queries and sources.
@@ -78,7 +78,7 @@ def text_overview(listed: Sequence[_Listed]) -> str:
 
 
 def html_overview(listed: Sequence[_Listed], caption: str) -> str:
-    """Queries and shared sources as a table for a notebook.
+    """Formats queries and shared sources as a table for a notebook.
 
     Args:
         listed: The queries and sources.

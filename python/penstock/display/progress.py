@@ -13,7 +13,7 @@ _LINE_SECONDS = 1.0
 
 @contextlib.contextmanager
 def counted(what: str, file: TextIO | None = None) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a job is: with rich in a terminal where it is installed, else in plain lines.
+    """Shows the progress of a job: with rich in a terminal if it is installed, otherwise in plain lines.
 
     Args:
         what: What the job does.

@@ -10,7 +10,7 @@ _WIDEST = 40
 
 
 def cell(value: object, widest: int | None = _WIDEST) -> str:
-    r"""One value as short text on one line.
+    r"""Formats one value as short text on one line.
 
     Args:
         value: A value of a row.
@@ -31,7 +31,7 @@ def cell(value: object, widest: int | None = _WIDEST) -> str:
 
 
 def text_table(names: Sequence[str], rows: Iterable[Sequence[object]], *, uncut: Collection[str] = ()) -> str:
-    """A table for a terminal: numbers to the right, everything else to the left.
+    """Formats a table for a terminal: numbers flush right, everything else flush left.
 
     Args:
         names: The names of the columns.
@@ -70,7 +70,7 @@ def html_table(
     *,
     uncut: Collection[str] = (),
 ) -> str:
-    """A table for a notebook. All text is escaped: rows come from outside.
+    """Formats a table for a notebook. All text is escaped, since rows come from outside.
 
     Args:
         names: The names of the columns.

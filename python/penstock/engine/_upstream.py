@@ -65,7 +65,7 @@ class Awaited(AwaitedItems):
 
 
 class Later:
-    """The whole result of a query, once somebody reads it."""
+    """The whole result of a query, computed at the first read."""
 
     def __init__(self, query: "Query") -> None:
         self._query = query

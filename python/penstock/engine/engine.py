@@ -75,7 +75,7 @@ class Engine(Frozen):
             each task, left to the system; there to be compared with.
         memory: How rows go from task to task: in "blocks" of columns (the default), or one by one through a
             "queue", which is slow, and there to be compared with.
-        chain: Which operators make up a task: "auto" (the default) puts together what can run without a
+        chain: Which operators make up a task: "auto" (the default) chains operators that can run without a
             pause, "off" makes each a task of its own.
         budget: The most memory for rows on their way, results that wait to be read, windows and lookup
             tables, of all queries together: a size such as "2GiB", or a whole number of bytes. The default
@@ -85,10 +85,10 @@ class Engine(Frozen):
         clock: A `ManualClock`, for tests. By default it is the time of the system.
         on_exit: What becomes of queries that run when its `with` block is left. "stop" (the default) ends
             them as `stop` does, and warns with the number of rows that are lost: those that waited, and those
-            in open windows. "drain" ends
-            their input where it stands, processes what was taken in, and waits for that: first the queries
-            and shared sources that others read, then those that read them. Results that nobody has read by
-            then can be read afterwards. An exception that leaves the block stops them in either case.
+            in open windows. "drain" ends their input at its current position, processes what was taken in,
+            and waits for that: first the queries and shared sources that others read, then their readers.
+            Unread results can be read afterwards. An exception that leaves the block stops them in either
+            case.
 
     Raises:
         PlanError: An option, or its variable, has a value that it cannot have.
@@ -174,11 +174,11 @@ class Engine(Frozen):
                 thread; the interpreter waits up to 10 s for that when it ends, and what the iterable raises
                 then goes to `threading.excepthook`. A pipeline of several streams
                 takes a mapping of their names to such sources.
-            sink: Where its results go. None leaves them to whoever iterates over the query; while nobody
-                does, it waits. "collect" keeps them for `Query.result`. "discard" counts them only. A
-                function is called with each `Batch`, on a thread of its own; what it raises ends the query,
-                and comes out of it as itself. With several outputs, a mapping of their names says where each
-                goes; those that are not in it are left to whoever reads them.
+            sink: Where its results go. None leaves them to iteration over the query, which waits while they
+                are unread. "collect" keeps them for `Query.result`. "discard" counts them only. A function is
+                called with each `Batch`, on a thread of its own; what it raises ends the query, and comes out
+                of it as itself. With several outputs, a mapping of their names says where each goes; outputs
+                that are not in it are left to their readers.
             name: What it is called. By default a number makes one up.
             on_lag: What happens when the query holds a shared source up. "wait": the source waits, and with
                 it all others. "fail": the query fails with a `LaggedError`. "shed": it skips the rows that
@@ -327,10 +327,10 @@ class Engine(Frozen):
         return tuple(query for query in self._roster.queries() if query.status == "running")
 
     def query(self, name: str) -> Query:
-        """The query of that name: the one that runs, or else the last that has ended and was not dropped.
+        """Returns the query of that name: the one that runs, otherwise the last that ended and still exists.
 
-        A query that has ended is known for as long as somebody holds it, and one that failed until somebody
-        has looked at its error.
+        A query that has ended is known as long as another reference to it exists, and one that failed until
+        its error has been read.
 
         Args:
             name: The name.
@@ -356,7 +356,7 @@ class Engine(Frozen):
         return next((query for query in named if query.status == "running"), named[-1])
 
     def metrics(self) -> dict[str, Any]:
-        """What the engine has come to so far.
+        """Returns engine-wide metrics.
 
         * `seconds`: Time since it was started.
         * `queries`, `tasks`: Queries and shared sources that run, and the tasks that they are made of.
@@ -384,12 +384,12 @@ class Engine(Frozen):
     def stop(self) -> None:
         """Ends all queries, as `Query.stop` does, and the threads of the engine. May be called again.
 
-        Functions that are sinks are waited for. Threads that stand in an iterable of yours are not: they end
-        when it gives them the next batch.
+        It waits for functions that are sinks, but not for threads inside of an iterable of yours: they end
+        when it yields the next batch.
 
         Warns:
-            QueryFailedWarning: A query or a shared source had failed, and nobody had looked.
-            LateRowsWarning: Rows of a query came too late to count, and nobody has been told.
+            QueryFailedWarning: A query or a shared source had failed, and its error was not read.
+            LateRowsWarning: Rows of a query came too late to count, and this was not reported yet.
 
         Example:
             >>> import penstock as ps
@@ -430,7 +430,7 @@ class Engine(Frozen):
             query._native.settle()
 
     def _waiting(self) -> list[Waiting]:
-        """What each query and shared source loses if the engine is stopped now."""
+        """Returns what each query and shared source would lose if the engine stopped now."""
         queries = [query._native for query in self.queries]
         return [Waiting(*found) for found in self._native.waiting(queries)]
 
@@ -478,7 +478,7 @@ def _leave() -> None:
     for engine in list(_engines):
         if not engine._native.is_here or engine._native.is_stopped:
             continue
-        with suppress(Exception):  # a warning that is made an error has nobody to be raised to
+        with suppress(Exception):  # no caller is left to catch a warning that is an error
             waiting = engine._waiting()
             engine._native.stop()
             engine._roster.tell(above=1)

@@ -51,7 +51,7 @@ class Query(WaitChecks):
     __slots__ = ("__weakref__", "_engine", "_lent", "_native", "_reads")
 
     _native: _penstock.Query
-    # Keeps the engine, which is stopped when nobody holds it any more.
+    # Keeps the engine, which stops when its last reference is dropped.
     _engine: "Engine"
 
     def __init__(
@@ -128,13 +128,13 @@ class Query(WaitChecks):
         """Ends the query, and waits until it has ended. Does nothing if it has ended before.
 
         Args:
-            drain: False gives up what is on its way. True ends the input where it stands: batches that the
-                query has taken in are processed, windows close, and results leave; somebody has to take
-                these. Those are all that were pushed, and those that were read of an iterable or a stream,
-                also one that still waits for room; but the rest of a table that it is a part of is not
-                read. A replay ends in the middle of a batch. Of a shared source, the query takes what that
-                has handed on by now; rows that it has read and has no room for yet go to its other readers.
-                A `PushSource` refuses what is pushed from now on.
+            drain: False discards rows that are in flight. True ends the input at its current position:
+                batches that the query has taken in are processed, windows close, and results are emitted,
+                which a reader has to take. Taken in are all pushed batches, and all batches read from an
+                iterable or a stream, including one that still waits for room; but the rest of the table that
+                a batch is a part of is not read. A replay ends in the middle of a batch. Of a shared source,
+                the query takes what the source has emitted by now; rows that the source has read and has no
+                room for yet go to its other readers. A `PushSource` refuses what is pushed from now on.
 
         Raises:
             PenstockError: It failed while it was drained; and any exception of your own source or sink.
@@ -173,7 +173,7 @@ class Query(WaitChecks):
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the query has ended. Other threads run meanwhile; Ctrl-C interrupts it.
 
-        A query whose results nobody takes waits as well, and does not end.
+        A query whose results are not read waits as well, and does not end.
 
         Args:
             timeout: How many seconds to wait at most; None is for ever.
@@ -262,7 +262,7 @@ class Query(WaitChecks):
         return result
 
     def results(self, output: str | None = None) -> Results:
-        """The results, batch by batch, for `for` and `async for`. Only without `sink=`.
+        """Returns the results, batch by batch, for `for` and `async for`. Only without `sink=`.
 
         They wait to be read, and the query waits with them when there are some: it never runs away from its
         reader. Several readers share them; each batch goes to one. A query that has them as its source reads
@@ -274,10 +274,10 @@ class Query(WaitChecks):
 
         Returns:
             An iterator over `Batch`. It ends with the query, and raises what the query failed with. Late rows
-            that nobody has been told of are a `LateRowsWarning` at its end. It raises `StreamConsumedError`
+            that have not been reported cause a `LateRowsWarning` at its end. It raises `StreamConsumedError`
             while another query reads them; and `EngineError` inside of an iterable or a watermark function of
-            the query's only source, when no result comes before that goes on. In an asynchronous source,
-            other tasks than the one that runs it may wait.
+            the query's only source, when no result can arrive before that continues. In an asynchronous
+            source, other tasks than the one that runs it may wait.
 
         Raises:
             PlanError: The results go to a sink.
@@ -328,27 +328,27 @@ class Query(WaitChecks):
         self._native.replace_lookup(open_one(table, "table"), name)
 
     def metrics(self) -> dict[str, Any]:
-        """What the query has come to so far.
+        """Returns the metrics of the query.
 
         * `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`, `rows_shed`,
           `rows_rejected`, `rows_out`: Where the rows went. Once the query is finished, `rows_in` plus
           `rows_copied` is the sum of the next five; while it runs, rows on their way count nowhere yet.
-        * `late_results`, `rejected_results`: Results, of windows or of functions, that came too late for a
-          window behind them, and those that an operator behind rejected. The pipeline has made them itself:
-          they are no part of that sum.
+        * `late_results`, `rejected_results`: Results of windows or functions that arrived too late for a
+          downstream window, and those that a downstream operator rejected. The pipeline produces them itself,
+          so they are not part of that sum.
         * `batches_in`: Batches taken in.
-        * `late_by`: How far the latest of the late rows lay behind the watermark, in units of the time
+        * `late_by`: How far the latest of the late rows was behind the watermark, in units of the time
           column, or None.
-        * `blocked_by`: What the query waits for, or None: "reader" if nobody takes its results, "sink" if
-          that function is busy, with several outputs `reader of "name"` and `sink of "name"`,
-          "on_error function", "memory", the name of an operator, or another query that holds up their shared
-          source, such as `query "slow"`.
+        * `blocked_by`: What the query waits for, or None: "reader" if its results are not read, "sink" if
+          that function is busy, with several outputs `reader of "name"` and `sink of "name"`, "on_error
+          function", "memory", the name of an operator, or another query that holds up their shared source,
+          such as `query "slow"`.
         * `seconds`: How long it has been running, or ran.
         * `rows_per_second`: Rows taken in, of late.
         * `backlog_rows`, `slipped_seconds`: Rows of a replay that are due and not taken yet, and how far it
           was slowed down.
-        * `idle_sources`, `idles`: Streams that nobody waits for now, because they have been silent for as
-          long as their `idle_after`, and how often that has come about.
+        * `idle_sources`, `idles`: Streams that are not waited for, because they have been silent for their
+          `idle_after`, and how often streams have become idle.
         * `clock_closings`: How often windows were closed by the clock, see `close_after`.
         * `event_latency`: From the arrival of a row until its results were read, or the function that takes
           them has returned: `count`, `mean_ms`, `p50_ms`, `p95_ms`, `p99_ms`, `p999_ms`, `max_ms`, by markers
@@ -380,7 +380,7 @@ class Query(WaitChecks):
         return self.results()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The results as an Arrow stream, which waits for them: see `Results`, and `result` if kept."""
+        """Exports the results as an Arrow stream, which waits for them: see `Results` and `result`."""
         number = self._number(None)
         if self._native.is_collected[number]:
             return self.result().__arrow_c_stream__(requested_schema)

@@ -58,7 +58,7 @@ class Results(Frozen):
         return self
 
     async def __anext__(self) -> Batch:
-        # Waiting takes nothing, and taking does not wait: whoever is cancelled has not lost a batch.
+        # Waiting takes nothing, and taking does not wait: a cancelled reader has not lost a batch.
         query, loop = self._query._native, asyncio.get_running_loop()
         runs = None
         while True:
@@ -78,7 +78,7 @@ class Results(Frozen):
         self._query._check_source()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The results as an Arrow stream, which waits for each batch; see the Arrow PyCapsule protocol."""
+        """Exports the results as an Arrow stream, which waits for each batch (Arrow PyCapsule protocol)."""
         self._query._check_source()
         return self._query._native.stream(self._output, self._query, requested_schema)
 

@@ -120,7 +120,7 @@ class SharedSource(Frozen):
         self._native.start()
 
     def close(self) -> None:
-        """Ends it where its input stands: its queries close their windows and come to their end.
+        """Ends the source at its current position: its queries close their windows and finish.
 
         Batches that were pushed, or given by an iterable, are processed; a `PushSource` refuses what is
         pushed from now on. A replay ends in the middle of a batch.
@@ -138,7 +138,7 @@ class SharedSource(Frozen):
         self._native.close()
 
     def metrics(self) -> dict[str, Any]:
-        """What it has come to so far.
+        """Returns the metrics of the source.
 
         Returns:
             The same as `Query.metrics`. `blocked_by` is the query that the source waits for, if it does.

@@ -1,7 +1,7 @@
 """The base of Penstock's public objects: filled once, when they are made, and never changed after.
 
 Pipelines, expressions and results are shared freely (between threads, as dictionary keys, inside other
-pipelines), which is only safe because nobody can change one under somebody else's feet.
+pipelines), which is safe only because they never change.
 """
 
 from typing import NoReturn, Self

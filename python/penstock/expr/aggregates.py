@@ -37,7 +37,7 @@ class Aggregate(Frozen):
         self._fill(_native=native)
 
     def alias(self, name: str) -> "Aggregate":
-        """The same aggregate under another column name.
+        """Gives the aggregate another column name.
 
         Args:
             name: What its column in the result is to be called.
@@ -84,7 +84,7 @@ def _aggregate(kind: str, column: object) -> Aggregate:
 
 
 def count(column: str | Expr | None = None) -> Aggregate:
-    """The number of rows, or of rows in which a value is not null.
+    """Counts rows, or the rows in which a value is not null.
 
     Args:
         column: A column name or an expression whose nulls are not counted. Without it all rows are.
@@ -106,7 +106,7 @@ def count(column: str | Expr | None = None) -> Aggregate:
 
 
 def sum(column: str | Expr) -> Aggregate:
-    """The total.
+    """Sums up a column.
 
     Args:
         column: A column name or an expression: numbers, decimals or durations.
@@ -127,7 +127,7 @@ def sum(column: str | Expr) -> Aggregate:
 
 
 def min(column: str | Expr) -> Aggregate:
-    """The smallest value.
+    """Takes the smallest value.
 
     Args:
         column: A column name or an expression of any type. Text and bytes are ordered byte by byte; NaN is
@@ -148,7 +148,7 @@ def min(column: str | Expr) -> Aggregate:
 
 
 def max(column: str | Expr) -> Aggregate:
-    """The largest value.
+    """Takes the largest value.
 
     Args:
         column: A column name or an expression of any type. Text and bytes are ordered byte by byte; NaN is
@@ -169,7 +169,7 @@ def max(column: str | Expr) -> Aggregate:
 
 
 def mean(column: str | Expr) -> Aggregate:
-    """The arithmetic mean.
+    """Computes the arithmetic mean.
 
     Args:
         column: A column name or an expression: numbers or decimals.
@@ -189,7 +189,7 @@ def mean(column: str | Expr) -> Aggregate:
 
 
 def count_distinct(column: str | Expr) -> Aggregate:
-    """The number of different values, nulls not among them. It is exact, and keeps every value once.
+    """Counts distinct values, without nulls. The count is exact; each value is kept once.
 
     Args:
         column: A column name or an expression, of any type. NaN is one value, and -0.0 equals 0.0.
@@ -209,7 +209,7 @@ def count_distinct(column: str | Expr) -> Aggregate:
 
 
 def var(column: str | Expr) -> Aggregate:
-    """The variance of a sample: the squared distances from the mean, divided by one less than their number.
+    """Computes the sample variance: squared distances from the mean, divided by their number minus one.
 
     Args:
         column: A column name or an expression: a number or a decimal.
@@ -229,7 +229,7 @@ def var(column: str | Expr) -> Aggregate:
 
 
 def std(column: str | Expr) -> Aggregate:
-    """The standard deviation of a sample: the square root of `var`.
+    """Computes the sample standard deviation: the square root of `var`.
 
     Args:
         column: A column name or an expression: a number or a decimal.
@@ -249,7 +249,7 @@ def std(column: str | Expr) -> Aggregate:
 
 
 def first(column: str | Expr) -> Aggregate:
-    """The value at the earliest time, by the time column and not by arrival.
+    """Takes the value at the earliest time, by the time column and not by arrival.
 
     The results of a window, of a join or of a co-group all have the time at which their window ends. So they
     have a first one only in longer windows, which hold the results of several; there it is the smallest value
@@ -275,7 +275,7 @@ def first(column: str | Expr) -> Aggregate:
 
 
 def last(column: str | Expr) -> Aggregate:
-    """The value at the latest time, by the time column and not by arrival.
+    """Takes the value at the latest time, by the time column and not by arrival.
 
     The results of a window, of a join or of a co-group all have the time at which their window ends. So they
     have a last one only in longer windows, which hold the results of several; there it is the largest value

@@ -34,13 +34,13 @@ class When(Frozen):
 
     # `Any`: besides `Value`, numpy's scalars are taken.
     def then(self, value: Any) -> "Then":
-        """What the rows take for which the condition holds.
+        """Sets the value for rows in which the condition holds.
 
         Args:
             value: An expression or a Python value. A string is text, not the name of a column.
 
         Returns:
-            An expression that is null in all other rows, unless `when` or `otherwise` goes on from here.
+            An expression that is null in all other rows, unless `when` or `otherwise` follows.
 
         Example:
             >>> import penstock as ps
@@ -56,7 +56,7 @@ class When(Frozen):
 
 
 class Then(Expr):
-    """Conditions with their values: an expression that can go on.
+    """Conditions with their values: an expression that can be extended.
 
     Example:
         >>> import penstock as ps
@@ -74,7 +74,7 @@ class Then(Expr):
         self._fill(_branches=branches)
 
     def when(self, condition: Expr) -> When:
-        """Another condition, for the rows in which none before it holds.
+        """Adds a condition for the rows in which no earlier one holds.
 
         Args:
             condition: A boolean expression.
@@ -94,7 +94,7 @@ class Then(Expr):
 
     # `Any`: besides `Value`, numpy's scalars are taken.
     def otherwise(self, value: Any) -> Expr:
-        """What the rows take for which no condition holds.
+        """Sets the value for rows in which no condition holds.
 
         Args:
             value: An expression or a Python value. Without this call it is null.
@@ -151,11 +151,11 @@ def when(condition: Expr) -> When:
 
 # `Any`: besides `Value`, numpy's scalars are taken.
 def coalesce(first: Any, *others: Any) -> Expr:
-    """The first of some values that is not null.
+    """Returns the first value that is not null.
 
     Args:
         first: An expression or a Python value. A string is text, not the name of a column.
-        *others: What stands in where all before are null. It cannot fail in other rows.
+        *others: The value if all before are null. It cannot fail in other rows.
 
     Returns:
         The expression, in the type in which all values meet, by the rules of arithmetic.

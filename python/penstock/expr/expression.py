@@ -61,7 +61,7 @@ class Expr(Operators):
         return self._call(name, pattern)
 
     def is_null(self) -> "Expr":
-        """Whether the value is null. `expr == None`, which would be null for every row, is refused.
+        """Tests for null. `expr == None`, which would be null for every row, is refused.
 
         Returns:
             A boolean expression that is never null itself.
@@ -74,7 +74,7 @@ class Expr(Operators):
         return Expr(self._native.unary("is_null"))
 
     def is_not_null(self) -> "Expr":
-        """Whether the value is there.
+        """Tests for a value that is not null.
 
         Returns:
             A boolean expression that is never null itself.
@@ -87,7 +87,7 @@ class Expr(Operators):
         return Expr(self._native.unary("is_not_null"))
 
     def cast(self, type_name: str) -> "Expr":
-        """The same values as another type.
+        """Converts values to another type.
 
         Nothing wraps around and nothing becomes null on the way: a value that the type cannot represent is a
         `ComputeError`, be it too large, NaN or an infinity as an integer, or text that does not read as the
@@ -103,8 +103,8 @@ class Expr(Operators):
           zone.
         * From string: the whole text, without spaces around it. Integers `-7`, floats `1.5`, `1e9`, `nan`,
           `inf`, bools `true` and `False`, decimals `-1.50`, dates `2024-05-01`, times `12:30:15.5`,
-          timestamps `2024-05-01T12:30` or `2024-05-01 12:30:15.5`. With a time zone in the type, `Z` or
-          `+02:00` behind it names the instant; without, it is the time on the clocks of the zone.
+          timestamps `2024-05-01T12:30` or `2024-05-01 12:30:15.5`. With a time zone in the type, `Z` or a
+          trailing `+02:00` names the instant; without, it is the local time of the zone.
         * Binary to string is refused row by row where the bytes are not UTF-8.
 
         Args:
@@ -132,10 +132,10 @@ class Expr(Operators):
         return Expr(self._native.cast(type_name))
 
     def fill_null(self, value: "Expr | Value") -> "Expr":
-        """The value, or another where it is null. The same as `coalesce(expr, value)`.
+        """Replaces nulls. The same as `coalesce(expr, value)`.
 
         Args:
-            value: What stands in for null: a Python value, or an expression. It is computed only where it is
+            value: The replacement for null: a Python value, or an expression. It is computed only where it is
                 needed, so that it cannot fail elsewhere.
 
         Returns:
@@ -152,7 +152,7 @@ class Expr(Operators):
         return self._call("coalesce", value)
 
     def is_in(self, values: Iterable[Value]) -> "Expr":
-        """Whether the value equals one of some literals.
+        """Tests whether the value equals one of several literals.
 
         Args:
             values: Python values, compared with `==`.
@@ -181,7 +181,7 @@ class Expr(Operators):
         return tests[0] if tests else lit(False)
 
     def between(self, low: "Expr | Value", high: "Expr | Value") -> "Expr":
-        """Whether the value lies between two others, both of them included.
+        """Tests whether the value lies between two bounds, both included.
 
         Args:
             low: The least value that is accepted.
@@ -198,7 +198,7 @@ class Expr(Operators):
         return (self >= low) & (self <= high)
 
     def abs(self) -> "Expr":
-        """The magnitude of a number or a duration.
+        """Computes the magnitude of a number or a duration.
 
         Returns:
             An expression of the same type. The least integer of a type has no magnitude in it, and is a
@@ -214,7 +214,7 @@ class Expr(Operators):
         return self._call("abs")
 
     def floor(self) -> "Expr":
-        """The largest whole number that is not above the value.
+        """Rounds down, to the largest whole number that is not above the value.
 
         Returns:
             An expression of the same type: a float stays a float, an integer is its own floor. A decimal
@@ -230,7 +230,7 @@ class Expr(Operators):
         return self._call("floor")
 
     def ceil(self) -> "Expr":
-        """The least whole number that is not below the value.
+        """Rounds up, to the least whole number that is not below the value.
 
         Returns:
             An expression of the same type, as for `floor`.
@@ -245,7 +245,7 @@ class Expr(Operators):
         return self._call("ceil")
 
     def round(self) -> "Expr":
-        """The nearest whole number; half way between two, the one away from zero.
+        """Rounds to the nearest whole number; a half rounds away from zero.
 
         Python's own `round` goes to the even one there.
 
@@ -262,7 +262,7 @@ class Expr(Operators):
         return self._call("round")
 
     def sqrt(self) -> "Expr":
-        """The square root of a number.
+        """Computes the square root of a number.
 
         Returns:
             A float64 expression. The root of a negative number is NaN.
@@ -277,7 +277,7 @@ class Expr(Operators):
         return self._call("sqrt")
 
     def alias(self, name: str) -> "Expr":
-        """The same values under another column name.
+        """Gives the expression another column name.
 
         Args:
             name: What the column is to be called where the expression is selected.
@@ -369,7 +369,7 @@ def as_expr(value: object) -> Expr:
 
 
 def col(name: str) -> Expr:
-    """A column of the stream, by name.
+    """Refers to a column of the stream by name.
 
     Args:
         name: The name of the column. Whether the stream has it is checked when the expression is used.
@@ -394,7 +394,7 @@ def col(name: str) -> Expr:
 
 # `Any`: besides `Value`, numpy's scalars are taken, which cannot be named here without numpy.
 def lit(value: Any) -> Expr:
-    """The same value for every row. Rarely needed: next to an operator, plain Python values will do.
+    """Makes a constant. Rarely needed: operators take plain Python values.
 
     Args:
         value: None, bool, int, float, str, bytes, Decimal, datetime, date or timedelta, or a numpy number. A

@@ -79,14 +79,14 @@ class Operators(Frozen):
         return self._after(other, "/")
 
     def __floordiv__(self, other: "Expr | Value") -> "Expr":
-        """The quotient, rounded down: towards minus infinity, whatever the signs."""
+        """Divides and rounds down: towards minus infinity, whatever the signs."""
         return self._with("//", other)
 
     def __rfloordiv__(self, other: Value) -> "Expr":
         return self._after(other, "//")
 
     def __mod__(self, other: "Expr | Value") -> "Expr":
-        """The rest of `//`. It has the sign of the divisor, or is zero."""
+        """Computes the remainder of `//`. It has the sign of the divisor, or is zero."""
         return self._with("%", other)
 
     def __rmod__(self, other: Value) -> "Expr":

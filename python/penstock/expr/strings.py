@@ -1,4 +1,4 @@
-"""Functions of text: what stands under `.str` of an expression. Null stays null."""
+"""Functions of text: the methods under `.str` of an expression. Null stays null."""
 
 from typing import TYPE_CHECKING, final
 
@@ -28,7 +28,7 @@ class StringFunctions(Frozen):
         self._fill(_expr=expr)
 
     def length(self) -> "Expr":
-        """The number of characters: Unicode code points, as `len` counts them.
+        """Counts characters: Unicode code points, as `len` does.
 
         Returns:
             An int64 expression.
@@ -44,7 +44,7 @@ class StringFunctions(Frozen):
         return self._expr._call("str.length")
 
     def byte_length(self) -> "Expr":
-        """The number of bytes of the text in UTF-8. Quicker than `length`.
+        """Counts the bytes of the text in UTF-8. Faster than `length`.
 
         Returns:
             An int64 expression.
@@ -60,7 +60,7 @@ class StringFunctions(Frozen):
         return self._expr._call("str.byte_length")
 
     def lower(self) -> "Expr":
-        """The text in small letters, by Unicode's full case mapping, as `str.lower` has it.
+        """Converts to lower case by Unicode's full case mapping, like `str.lower`.
 
         Returns:
             An expression of the same type. It does not depend on a language or a locale.
@@ -76,7 +76,7 @@ class StringFunctions(Frozen):
         return self._expr._call("str.lower")
 
     def upper(self) -> "Expr":
-        """The text in capitals, by Unicode's full case mapping, as `str.upper` has it: "ß" becomes "SS".
+        """Converts to upper case by Unicode's full case mapping, like `str.upper`: "ß" becomes "SS".
 
         Returns:
             An expression of the same type. It does not depend on a language or a locale.
@@ -92,7 +92,7 @@ class StringFunctions(Frozen):
         return self._expr._call("str.upper")
 
     def contains(self, pattern: "Expr | str") -> "Expr":
-        """Whether the text holds another, letter by letter: there are no wildcards, and capitals count.
+        """Tests whether the text contains another. There are no wildcards, and case matters.
 
         Args:
             pattern: The text to look for, the same for all rows, or a string expression. Every text holds "".
@@ -114,7 +114,7 @@ class StringFunctions(Frozen):
         return self._expr._match("str.contains", pattern)
 
     def starts_with(self, pattern: "Expr | str") -> "Expr":
-        """Whether the text begins with another.
+        """Tests whether the text begins with another.
 
         Args:
             pattern: The text to begin with, the same for all rows, or a string expression.
@@ -136,7 +136,7 @@ class StringFunctions(Frozen):
         return self._expr._match("str.starts_with", pattern)
 
     def ends_with(self, pattern: "Expr | str") -> "Expr":
-        """Whether the text ends with another.
+        """Tests whether the text ends with another.
 
         Args:
             pattern: The text to end with, the same for all rows, or a string expression.

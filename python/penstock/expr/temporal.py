@@ -1,4 +1,4 @@
-"""Functions of times: what stands under `.dt` of an expression. Null stays null.
+"""Functions of times: the methods under `.dt` of an expression. Null stays null.
 
 A timestamp with a time zone is read on the clocks of that zone: a name of the IANA database such as
 `Europe/Berlin`, `UTC`, or an offset such as `+02:00`. One without is read as it is.
@@ -35,7 +35,7 @@ class TemporalFunctions(Frozen):
         self._fill(_expr=expr)
 
     def year(self) -> "Expr":
-        """The year in the Gregorian calendar, of a timestamp or a date.
+        """Returns the year of a timestamp or a date, in the Gregorian calendar.
 
         Returns:
             An int64 expression.
@@ -51,7 +51,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.year")
 
     def month(self) -> "Expr":
-        """The month, from 1 to 12, of a timestamp or a date.
+        """Returns the month of a timestamp or a date, from 1 to 12.
 
         Returns:
             An int64 expression.
@@ -68,7 +68,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.month")
 
     def day(self) -> "Expr":
-        """The day of the month, from 1 to 31, of a timestamp or a date.
+        """Returns the day of the month of a timestamp or a date, from 1 to 31.
 
         Returns:
             An int64 expression.
@@ -84,7 +84,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.day")
 
     def hour(self) -> "Expr":
-        """The hour, from 0 to 23, of a timestamp or a time.
+        """Returns the hour of a timestamp or a time, from 0 to 23.
 
         Returns:
             An int64 expression.
@@ -100,7 +100,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.hour")
 
     def minute(self) -> "Expr":
-        """The minute, from 0 to 59, of a timestamp or a time.
+        """Returns the minute of a timestamp or a time, from 0 to 59.
 
         Returns:
             An int64 expression.
@@ -117,7 +117,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.minute")
 
     def second(self) -> "Expr":
-        """The second, from 0 to 59, of a timestamp or a time.
+        """Returns the second of a timestamp or a time, from 0 to 59.
 
         Returns:
             An int64 expression.
@@ -134,7 +134,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.second")
 
     def millisecond(self) -> "Expr":
-        """The milliseconds of the second, from 0 to 999, of a timestamp or a time.
+        """Returns the milliseconds of a timestamp or a time, from 0 to 999.
 
         Returns:
             An int64 expression.
@@ -151,7 +151,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.millisecond")
 
     def weekday(self) -> "Expr":
-        """The day of the week as ISO 8601 counts: Monday is 1, Sunday is 7, of a timestamp or a date.
+        """Returns the ISO 8601 day of the week of a timestamp or a date: Monday is 1, Sunday is 7.
 
         Returns:
             An int64 expression.
@@ -168,7 +168,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.weekday")
 
     def ordinal_day(self) -> "Expr":
-        """The day of the year, from 1 to 366, of a timestamp or a date.
+        """Returns the day of the year of a timestamp or a date, from 1 to 366.
 
         Returns:
             An int64 expression.
@@ -185,7 +185,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.ordinal_day")
 
     def date(self) -> "Expr":
-        """The day of a timestamp in its time zone. The same as `cast("date32")`.
+        """Returns the date of a timestamp in its time zone. The same as `cast("date32")`.
 
         Returns:
             A date32 expression.
@@ -201,7 +201,7 @@ class TemporalFunctions(Frozen):
         return self._expr._call("dt.date")
 
     def truncate(self, every: Duration) -> "Expr":
-        """The last multiple of a duration at or before a timestamp or date, counted from 1970-01-01.
+        """Rounds a timestamp or date down to a multiple of a duration, counted from 1970-01-01.
 
         Steps begin where tumbling windows of the same size begin: in UTC, whatever the time zone, and weeks
         on Thursdays. A time so early that its step begins before all times there are is a `ComputeError`.

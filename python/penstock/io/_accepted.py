@@ -26,7 +26,7 @@ ACCEPTED_DATA = f"{ACCEPTED} or an iterable of such objects"
 
 
 def open_item(item: object, name: str) -> ArrowStream | ArrowArray:
-    """An item of an iterable as Arrow data."""
+    """Opens an item of an iterable as Arrow data."""
     if is_record(item):
         return records_to_arrow([item], name)
     if is_list_of_records(item):
@@ -51,7 +51,7 @@ def refusal(argument: str, accepted: str, data: object, hint: str | None) -> str
 
 
 def hint_for(data: object) -> str | None:
-    """What to do instead, for the things that people try."""
+    """Suggests what to do instead, for objects that users often try."""
     if isinstance(data, Mapping):
         return (
             "build a table of it first, with pyarrow.table({...}) from columns "

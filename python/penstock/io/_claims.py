@@ -1,7 +1,7 @@
-"""Remembers what can be read only once, and was.
+"""Remembers which single-use sources have been read.
 
-A reader or an iterator at its end gives nothing when it is asked again, without a word. What is remembered
-goes by identity, and is forgotten with the object.
+A reader or an iterator at its end silently yields nothing when it is read again. Sources are remembered by
+identity, until the object is collected.
 """
 
 import sys
@@ -17,8 +17,8 @@ __all__ = ["check_unread", "claim", "is_single", "release", "settle"]
 # By id. The callback of a reference removes it before another object can have that id.
 _read: dict[int, ReferenceType[Any]] = {}
 # The same for those that cannot be weakly referenced, such as the iterators of lists. As long as one is read,
-# its reader holds it, in sight of the collector. When it has been read it is kept here, unless nobody else
-# holds it and it cannot come back: until the next one comes.
+# its reader holds it, in sight of the collector. When it has been read it is kept here until the next one is
+# claimed, unless this is its only reference, so that it cannot be read again.
 _in_use: dict[int, ReferenceType[Any]] = {}
 _kept: dict[int, object] = {}
 # Sources are read on threads of their own. A finaliser that runs meanwhile may read one, too.
@@ -26,17 +26,17 @@ _lock = RLock()
 
 
 def _references(kept: dict[int, object]) -> list[tuple[int, int]]:
-    """How often each is referred to, as seen from here, by its id."""
+    """Counts the references to each object, as seen from here, by its id."""
     # Of a copy: a finaliser may claim something meanwhile.
     return [(key, sys.getrefcount(one)) for key, one in list(kept.items())]
 
 
-# References to an object that nobody else holds. How many of them are ours depends on the interpreter.
+# The references to an object that is held only here. Their number depends on the interpreter.
 _OUR_REFERENCES = _references({0: object()})[0][1]
 
 
 def is_single(data: object) -> bool:
-    """Whether something can be read only once, other than tables and lists.
+    """Tells whether an object can be read only once, unlike tables and lists.
 
     Args:
         data: Anything.
@@ -127,11 +127,11 @@ def release(data: object) -> None:
 
 
 def settle(data: object, is_held: bool) -> None:
-    """Goes on remembering what its reader is done with, if anybody else holds it.
+    """Keeps remembering what its reader has finished, if it is held elsewhere.
 
     Args:
         data: What was claimed.
-        is_held: Whether anybody does.
+        is_held: Whether it is held elsewhere.
 
     Example:
         >>> from penstock.io._claims import settle
@@ -149,6 +149,6 @@ def _forget(key: int, gone: ReferenceType[Any]) -> None:
 
 
 def _let_go() -> None:
-    """Lets go of those that nobody else holds."""
+    """Drops objects that are held only here."""
     for key in [key for key, references in _references(_kept) if references <= _OUR_REFERENCES]:
         _kept.pop(key, None)

@@ -2,12 +2,12 @@
 
 Each is read by one task of an event loop of its own, on a thread of its own. So it may be handed in from
 anywhere, also from within a running loop; its timeouts and task groups work as in `async for`; and what it
-does in the background goes on while the engine has no room for more. Objects that belong to another loop,
+does in the background continues while the engine has no room for more. Objects that belong to another loop,
 such as a connection that was opened there, cannot be used in it: open them inside.
 
-An item is asked for when somebody waits for it. When the query ends first, the task is cancelled where it
-waits, and the iterable is closed with `aclose`, which is not cancelled. What it awaits to clean up is waited
-for at the end of the interpreter, though not for ever.
+An item is requested when a reader waits for it. When the query ends first, the task is cancelled where it
+waits, and the iterable is closed with `aclose`, which is not cancelled. At the end of the interpreter, its
+cleanup is awaited for a limited time.
 """
 
 import asyncio
@@ -20,11 +20,12 @@ from collections.abc import AsyncIterable
 from typing import Any
 from weakref import WeakSet
 
-from penstock.io.reading import Reading, Taker, nobody, note_task
+from penstock.io.reading import Reading, Taker, no_taker, note_task
 
 __all__ = ["Pump"]
 
-# How long `close` waits for a task that was cancelled. One that goes on regardless ends with the process.
+# How long `close` waits for a task that was cancelled. One that ignores the cancellation ends with the
+# process.
 _PATIENCE_SECONDS = 10.0
 
 
@@ -57,10 +58,10 @@ class Pump:
         self._task: asyncio.Task[None] | None = None
         self._wanted: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
-        self._taker: Taker = nobody
+        self._taker: Taker = no_taker
 
     def note_taker(self, engine: object, taker: Taker) -> None:
-        """Says who reads the iterable.
+        """Sets the reader of the iterable.
 
         Args:
             engine: The engine that does.
@@ -159,7 +160,7 @@ class Pump:
             thread.join(_PATIENCE_SECONDS)
 
     def cancel(self) -> None:
-        """Cancels the task, which closes the iterable, and waits for nothing.
+        """Cancels the task, which closes the iterable, without waiting.
 
         Example:
             >>> from penstock.io.asynchronous import Pump
@@ -171,7 +172,7 @@ class Pump:
             if self._loop is not None and not self._is_closing:
                 self._loop.call_soon_threadsafe(self._cancel_reading)
             self._is_closing = True
-            if self._thread is None:  # nobody will ever begin
+            if self._thread is None:  # the task will never start
                 self._has_ended = True
                 self._changed.notify_all()
 
@@ -202,7 +203,7 @@ class Pump:
             self._changed.notify_all()
         if is_closing and isinstance(error, Exception):
             self._error = None
-            raise error  # nobody takes it any more: `threading.excepthook` tells of it
+            raise error  # no reader is left: `threading.excepthook` reports it
 
     async def _read(self) -> None:
         note_task()

@@ -38,7 +38,7 @@ class Batch(Rows):
         self._fill(_native=batch)
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """The rows as an Arrow array of structs; see the Arrow PyCapsule protocol."""
+        """Exports the rows as an Arrow array of structs; see the Arrow PyCapsule protocol."""
         return self._native.__arrow_c_array__(requested_schema)
 
     @property

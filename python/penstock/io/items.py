@@ -11,7 +11,7 @@ from weakref import ref
 from penstock.io._accepted import check_item, open_item
 from penstock.io._claims import claim, release, settle
 from penstock.io.protocols import ArrowArray, ArrowStream
-from penstock.io.reading import Reading, Taker, nobody
+from penstock.io.reading import Reading, Taker, no_taker
 
 __all__ = ["AwaitedItems", "Items", "ReaderItems"]
 
@@ -42,7 +42,7 @@ class Items(Iterator[object]):
         """Claims what can be read only once."""
         if single is not None:
             claim(single, argument, self)
-        self.taker: Taker = nobody
+        self.taker: Taker = no_taker
         self._single = single
         self._argument = argument
         self._number = 0
@@ -79,7 +79,7 @@ class Items(Iterator[object]):
         self.taker = ref(taker)
 
     def give_back(self) -> None:
-        """Leaves the iterable to somebody else, unless some of it was read.
+        """Releases the iterable to another reader, unless some of it was read.
 
         Example:
             >>> from penstock.io.items import Items
@@ -92,7 +92,7 @@ class Items(Iterator[object]):
             self._unclaim()
 
     def close(self) -> None:
-        """Says that nobody reads on.
+        """Ends the reading of the items.
 
         Example:
             >>> from penstock.io.items import Items
@@ -111,7 +111,7 @@ class Items(Iterator[object]):
 
 
 def _references_of_items() -> int:
-    """How often an iterator is referred to that only its items hold."""
+    """Counts the references to an iterator that only its items hold."""
     items = Items.__new__(Items)
     items._single = items._items = object()  # type: ignore[assignment]
     return items._references()
@@ -144,7 +144,7 @@ class ReaderItems(Items):
 
 
 class AwaitedItems(Items):
-    """The items of an iterable that can be waited for, and told that nobody reads on.
+    """The items of an iterable that can be waited for and cancelled.
 
     Args:
         pump: What gives the items out: `note_taker`, `ready`, `waiter`, `take`,
@@ -235,7 +235,7 @@ class AwaitedItems(Items):
         return self._checked(self._pump.take())
 
     def close(self) -> None:
-        """Says that nobody reads on.
+        """Ends the reading of the items.
 
         Example:
             >>> from penstock.io.items import AwaitedItems

@@ -23,8 +23,8 @@ class PushSource(Frozen):
     """A source that rows are pushed into, for `Engine.submit` or `Engine.source`, once.
 
     It may be pushed to by any number of threads, also before the query is submitted. It is closed by `close`,
-    by leaving its `with` block, or when nobody holds it any more; then the query closes its windows and comes
-    to its end.
+    by leaving its `with` block, or when its last reference is dropped; then the query closes its windows and
+    finishes.
 
     Args:
         capacity: How many batches may wait for the query. When there are so many, `push` waits.
@@ -83,8 +83,8 @@ class PushSource(Frozen):
             EngineError: A watermark function pushes to its own source; or a function of a pipeline waits for
                 room on its own engine, which may never come.
             SchemaMismatchError: The rows do not have the columns that the query declares. None of them was
-                taken, and the source goes on. Rows that are pushed before the query is there are checked when
-                it is submitted.
+                taken, and the source stays open. Rows that are pushed before the query exists are checked
+                when it is submitted.
             SourceEndedError: The source was closed.
             TypeError: These are no rows, or a value is not of the type of its column.
 
@@ -119,7 +119,7 @@ class PushSource(Frozen):
         return self._native.push(open_one(data, "data"), timeout)
 
     def close(self) -> None:
-        """Ends the input, behind the rows that were pushed. Does nothing if it was closed before.
+        """Ends the input after the rows that were pushed. Does nothing if it is closed already.
 
         Example:
             >>> import penstock as ps

@@ -1,4 +1,4 @@
-"""Who waits for what this thread reads: a query must not wait for itself.
+"""Records which query each thread reads for, since a query must not wait for itself.
 
 An iterable runs on the thread that reads it. If it waits for the query that it feeds, both wait for ever. So
 a thread that calls into an iterable records which query it reads for, and every function that waits checks
@@ -11,18 +11,18 @@ from threading import local
 from types import TracebackType
 from typing import TypeAlias
 
-__all__ = ["Reading", "Taker", "is_read_beside", "is_read_here", "nobody", "note_task"]
+__all__ = ["Reading", "Taker", "is_read_beside", "is_read_here", "no_taker", "note_task"]
 
 Taker: TypeAlias = Callable[[], object | None]
 """Returns the query or shared source that reads, once it is there and as long as it is."""
 
 
-def nobody() -> None:
-    """Returns None: nobody reads yet.
+def no_taker() -> None:
+    """Returns None, as long as the reader is not known.
 
     Example:
-        >>> from penstock.io.reading import nobody
-        >>> nobody()
+        >>> from penstock.io.reading import no_taker
+        >>> no_taker()
     """
 
 
@@ -69,11 +69,11 @@ def note_task() -> None:
 
     Example:
         >>> import asyncio
-        >>> from penstock.io.reading import Reading, is_read_beside, nobody, note_task
+        >>> from penstock.io.reading import Reading, is_read_beside, no_taker, note_task
         >>> async def read():
         ...     note_task()
         ...     return is_read_beside()
-        >>> with Reading(nobody):
+        >>> with Reading(no_taker):
         ...     asyncio.run(read())
         False
     """
@@ -81,7 +81,7 @@ def note_task() -> None:
 
 
 def is_read_beside() -> bool:
-    """Tells whether the iterable that this thread reads goes on while the running task waits.
+    """Tells whether the iterable that this thread reads continues while the running task waits.
 
     Returns:
         Whether another task of the same loop runs it.
@@ -105,7 +105,7 @@ def is_read_here(taker: object) -> bool:
         taker: The query or the shared source.
 
     Returns:
-        Whether it gets no further batch until the iterable goes on.
+        Whether it gets no further batch until the iterable continues.
 
     Example:
         >>> import penstock as ps

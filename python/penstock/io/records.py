@@ -19,7 +19,7 @@ _schemas: WeakKeyDictionary[type, _penstock.Schema] = WeakKeyDictionary()
 
 
 def is_record(item: object) -> bool:
-    """Whether an object is a row: it has fields, and its class says of which types.
+    """Tells whether an object is a row: its class declares fields and their types.
 
     A class may have fields and hold data all the same: what speaks the Arrow protocol is data, and so is an
     object of a dataclass that can be iterated over.

@@ -1,4 +1,4 @@
-"""Data in memory that is replayed, at a fixed rate and as often as one likes: for tests and measurements."""
+"""Data in memory that is replayed at a fixed rate, any number of times: for tests and measurements."""
 
 import math
 import operator

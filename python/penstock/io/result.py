@@ -1,4 +1,4 @@
-"""The result of a query: the output rows, and the account of what became of the input rows."""
+"""The result of a query: the output rows, and the counters that account for every input row."""
 
 from typing import Any, final
 
@@ -110,7 +110,7 @@ class Result(Rows):
 
     @property
     def late_results(self) -> int:
-        """How many results, of windows or of functions, came after a window behind them had closed.
+        """How many results of windows or functions arrived after a downstream window had closed.
 
         They are rows of the pipeline's own making, and so no part of `rows_in`.
 
@@ -149,7 +149,7 @@ class Result(Rows):
 
     @property
     def rejected_results(self) -> int:
-        """How many results, of windows or of functions, an operator behind them rejected: see `on_error=`.
+        """How many results of windows or functions a downstream operator rejected: see `on_error=`.
 
         They are rows of the pipeline's own making, and so no part of `rows_in`. Late rows that go on by
         `split_late` count here as well: as rows that came in, they are late.
@@ -168,7 +168,7 @@ class Result(Rows):
 
     @property
     def late_by(self) -> str | None:
-        """How far the latest of the late rows lay behind the watermark, or None if no row was late.
+        """How far the latest of the late rows was behind the watermark, or None if no row was late.
 
         A run of the same data with `delay=` raised by this much has no late rows.
 
@@ -195,7 +195,7 @@ class Result(Rows):
 
     @property
     def memory(self) -> dict[str, int]:
-        """What memory came to, as it stood when the run had ended and its streams were gone.
+        """Memory counters, taken when the run had ended and its streams were released.
 
         The queries of an engine share its memory: there it is that of all of them.
 
@@ -208,11 +208,11 @@ class Result(Rows):
         * `exported_bytes`: What the rows of this result take, as far as they are handed out without a copy.
           It is no part of `used_bytes`: keep as many results as you like. It goes back to the system when the
           result, and whatever was made of it without a copy, is gone.
-        * `chunks_live`, `chunks_spare`, `chunks_pooled`, `chunks_exported`: Chunks in use, those of them that
-          wait for their turn, those that wait for anybody, and those behind `exported_bytes`.
+        * `chunks_live`, `chunks_spare`, `chunks_pooled`, `chunks_exported`: Chunks in use, those reserved for
+          a stream, those in the common pool, and those that make up `exported_bytes`.
         * `chunks_requested`, `background_allocations`: Chunks that were asked for ahead of need, and those
           that were made ready in the background.
-        * `inline_allocations`: Chunks that an operator had to wait for. A run that goes on steadily has none.
+        * `inline_allocations`: Chunks that an operator had to wait for. A run in steady state has none.
         * `recycles`, `trims`: Chunks that were used again, and those that went back to the system.
         * `backpressure_ns`: How long operators waited for memory, in nanoseconds.
 
@@ -226,7 +226,7 @@ class Result(Rows):
         return self._native.memory
 
     def metrics(self) -> dict[str, Any]:
-        """All counters of the run.
+        """Returns all counters of the run.
 
         Returns:
             `rows_in`, `rows_copied`, `rows_contributed`, `rows_filtered`, `rows_late`,

@@ -45,11 +45,11 @@ class Rows(Frozen):
     _native: _Native
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as an Arrow stream; see the Arrow PyCapsule protocol."""
+        """Exports the rows as an Arrow stream; see the Arrow PyCapsule protocol."""
         return self._native.__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> "pyarrow.Table":
-        """The rows as a `pyarrow.Table`, without a copy.
+        """Returns the rows as a `pyarrow.Table`, without a copy.
 
         Returns:
             The table.
@@ -66,7 +66,7 @@ class Rows(Frozen):
         return _needed("pyarrow", "to_arrow").table(self)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """The rows as a `pandas.DataFrame`. Needs pyarrow as well.
+        """Returns the rows as a `pandas.DataFrame`. Needs pyarrow as well.
 
         Returns:
             The frame.
@@ -85,7 +85,7 @@ class Rows(Frozen):
         return frame
 
     def to_polars(self) -> "polars.DataFrame":
-        """The rows as a `polars.DataFrame`, without a copy.
+        """Returns the rows as a `polars.DataFrame`, without a copy.
 
         Returns:
             The frame.
@@ -103,7 +103,7 @@ class Rows(Frozen):
         return frame
 
     def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The rows as dictionaries of Python values. Needs no other package; meant for few rows.
+        """Returns the rows as dictionaries of Python values. Needs no other package; meant for few rows.
 
         Args:
             limit: How many rows at most. None is all of them.
@@ -126,7 +126,7 @@ class Rows(Frozen):
         return self._native.to_pylist(limit)
 
     def head(self, n: int = 5) -> str:
-        """The first rows as a table of text. Needs no other package.
+        """Formats the first rows as a text table. Needs no other package.
 
         Args:
             n: How many rows at most.

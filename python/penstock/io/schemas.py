@@ -116,7 +116,7 @@ def schema_of_class(record: type) -> _penstock.Schema:
 
 
 def _annotations(cls: type) -> Iterator[tuple[str, object, tuple[object, ...]]]:
-    """The fields of a class: name, annotation, and what is said about it besides."""
+    """Yields the fields of a class: name, annotation and further metadata."""
     models = getattr(cls, "model_fields", None)
     if isinstance(models, Mapping):
         for name, field in models.items():
@@ -148,7 +148,7 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _read_type(what: str, annotation: object, extras: tuple[object, ...]) -> tuple[object, bool]:
-    """The Arrow type of an annotation, and whether it may be null."""
+    """Returns the Arrow type of an annotation, and whether it may be null."""
     nullable = False
     while True:
         origin = get_origin(annotation)

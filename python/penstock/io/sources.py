@@ -29,7 +29,7 @@ __all__ = ["Opening", "open_one", "open_source"]
 
 
 class Opening:
-    """Opens the sources of one query. If that does not come to be, those that were not read are free again.
+    """Opens the sources of one query. If the query is refused, sources that were not read are released.
 
     Example:
         >>> import pyarrow as pa
@@ -164,7 +164,7 @@ def open_one(data: ArrowData | Sequence[Any], argument: str) -> ArrowStream | Ar
 
 
 def _unwrapped(data: Any, argument: str, is_whole: bool = False) -> Any:
-    """What stands behind the objects of other libraries, and of this one, that give their rows when asked."""
+    """Returns the rows behind lazy objects: queries, and frames, datasets and scanners of other libraries."""
     if hasattr(type(data), "_as_source") and not is_whole:  # a query, or its results
         return data._as_source(argument)
     if isinstance(data, ArrowStream | ArrowArray):

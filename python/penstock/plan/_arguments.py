@@ -17,7 +17,7 @@ __all__ = [
 
 
 def read_expr(method: str, item: object) -> Expr:
-    """An expression, or a literal."""
+    """Reads an expression or a literal."""
     if isinstance(item, list | tuple):
         raise TypeError(f"{method}() takes its columns one by one: put a * before the {type(item).__name__}")
     if isinstance(item, Aggregate):
@@ -26,7 +26,7 @@ def read_expr(method: str, item: object) -> Expr:
 
 
 def read_predicate(method: str, item: object) -> Expr:
-    """An expression that says yes or no for each row. A plain bool would be the same for all of them."""
+    """Reads a boolean expression. A plain bool is refused: it would be the same for every row."""
     if isinstance(item, bool):
         raise TypeError(
             f"{method}() got {item}, which is the same for every row: Python decides `x is None` and `not x` "
@@ -37,12 +37,12 @@ def read_predicate(method: str, item: object) -> Expr:
 
 
 def read_column(method: str, item: object) -> Expr:
-    """The same where a string names a column."""
+    """Reads an expression, a literal or the name of a column."""
     return col(item) if isinstance(item, str) else read_expr(method, item)
 
 
 def read_key(item: object) -> Expr:
-    """A column name or an expression, but no literal: a key that is the same for all rows is a mistake."""
+    """Reads a column name or an expression. A literal is refused: it would be the same key for every row."""
     if not isinstance(item, str | Expr):
         raise TypeError(
             f"by= takes a column name, an expression or a list of these, not {type(item).__name__}"
@@ -51,7 +51,7 @@ def read_key(item: object) -> Expr:
 
 
 def read_keys(by: object) -> list[Expr]:
-    """One key, several, or none."""
+    """Reads one key, several, or none."""
     if by is None:
         return []
     if isinstance(by, str) or not isinstance(by, Sequence):
@@ -60,7 +60,7 @@ def read_keys(by: object) -> list[Expr]:
 
 
 def read_names(argument: str, names: object) -> list[str]:
-    """One column name, several, or none."""
+    """Reads one column name, several, or none."""
     if names is None:
         return []
     found: list[str] = []
@@ -72,7 +72,7 @@ def read_names(argument: str, names: object) -> list[str]:
 
 
 def read_aggregate(item: object) -> Aggregate:
-    """An aggregate, and nothing that would have to be guessed into one."""
+    """Reads an aggregate; nothing else is converted into one."""
     if not isinstance(item, Aggregate):
         raise TypeError(
             f"agg() takes aggregates such as count() or sum(column), not {type(item).__name__} {item!r}"

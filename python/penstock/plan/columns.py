@@ -1,4 +1,4 @@
-"""Steps that change rows one by one: which rows go on, and with which columns."""
+"""Steps that change rows one by one: filters, columns, lookups, functions."""
 
 import operator
 from collections.abc import Mapping, Sequence
@@ -254,14 +254,14 @@ class ColumnSteps(Frozen):
         return self._then(self._plan.with_columns([column._native for column in columns]))
 
     def map_batches(self, function: BatchFunction, *, schema: SchemaLike | None = None) -> Self:
-        """Calls a function of yours with batches of rows; what it gives back goes on.
+        """Calls a function of yours with batches of rows, and continues with what it returns.
 
-        It is called on a worker of the engine, one call at a time, while other workers go on with everything
-        else. It may run pipelines itself, on another engine, as `Stream.run` does; waiting for its own engine
-        raises an `EngineError`. How rows are cut into batches is up to the engine, so the function should
-        treat each row alike. What it raises ends the query and comes out of it as itself, with the row that
-        it failed for as a note: to find that row, the function is called again with parts of the batch. With
-        `on_error="skip"`, or a function there, only such rows are left out.
+        It is called on a worker of the engine, one call at a time, while other workers continue with
+        everything else. It may run pipelines itself, on another engine, as `Stream.run` does; waiting for its
+        own engine raises an `EngineError`. How rows are cut into batches is up to the engine, so the function
+        should treat each row alike. What it raises ends the query and comes out of it as itself, with the row
+        that it failed for as a note: to find that row, the function is called again with parts of the batch.
+        With `on_error="skip"`, or a function there, only such rows are left out.
 
         Args:
             function: Takes a `Batch`, which any Arrow library reads, and gives Arrow data back: a table, a

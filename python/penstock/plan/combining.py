@@ -1,4 +1,4 @@
-"""Steps that bring streams together, and rows together by time."""
+"""Steps that combine streams, and rows by time."""
 
 import operator
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Keys: TypeAlias = str | Expr | Sequence[str | Expr] | None
 
 
 class CombiningSteps(Frozen):
-    """The part of a `Stream` that brings streams together, and rows together by time.
+    """The part of a `Stream` that combines streams, and rows by time.
 
     Example:
         >>> import penstock as ps
@@ -42,10 +42,10 @@ class CombiningSteps(Frozen):
         return type(self)(plan)  # type: ignore[call-arg]  # a Stream is made of its plan
 
     def union(self, *others: "Stream") -> Self:
-        """The rows of this stream and of others, as they come.
+        """Merges the rows of this stream and of others, as they arrive.
 
-        Rows keep the watermark of their own source: one that is late there is late behind the union, too. A
-        window behind it closes when all of the streams have come so far.
+        Rows keep the watermark of their own source: a row that is late there is late after the union, too. A
+        downstream window closes when the watermarks of all streams have reached its end.
 
         Args:
             *others: Streams with the same columns in the same order, and the same time column.
@@ -54,8 +54,8 @@ class CombiningSteps(Frozen):
             The pipeline of all of them.
 
         Raises:
-            PlanError: Their columns or time columns differ, or two of them read streams that nobody could
-                tell apart.
+            PlanError: Their columns or time columns differ, or two of them read streams that cannot be told
+                apart by name.
             TypeMismatchError: A column has different types.
 
         Example:
@@ -72,7 +72,7 @@ class CombiningSteps(Frozen):
         return self._alike(_penstock.Plan.union([self._plan, *(other._plan for other in others)]))
 
     def split(self, *predicates: Expr) -> tuple[Self, ...]:
-        """Several streams out of one: each row goes to the first whose predicate is true for it.
+        """Splits the stream: each row goes to the first output whose predicate is true for it.
 
         Args:
             *predicates: Boolean expressions; null is not true.
@@ -169,7 +169,7 @@ class CombiningSteps(Frozen):
             how: Which rows without a partner are kept, with nulls in the place of the partner's columns:
                 none ("inner"), those of this stream ("left"), of the other one ("right"), or of both
                 ("full").
-            suffix: What is put behind the names of columns of the other stream that this one has, too.
+            suffix: The suffix for columns of the other stream whose names this one has, too.
 
         Returns:
             A pipeline with the columns window_start and window_end, the key under its name in this stream,
@@ -254,12 +254,12 @@ class CombiningSteps(Frozen):
         return CoGroupedStream((self._plan, other._plan), window, (left, right))
 
     def split_late(self) -> tuple[Self, Self]:
-        """This pipeline, and a second one of the rows that came too late for its window.
+        """Returns this pipeline, and a second one of the rows that came too late for its window.
 
         Returns:
             The pipeline itself and that of its late rows, with the columns that went into the window. Run
             them together with `penstock.outputs`: then the window is there once. Late rows have no time
-            column: they lie behind the watermark, wherever they go.
+            column: they are below the watermark everywhere.
 
         Raises:
             PlanError: There is no window of one stream at the end of the pipeline, with nothing but filters,
@@ -278,7 +278,7 @@ class CombiningSteps(Frozen):
 
 
 def union(*streams: "Stream") -> "Stream":
-    """The rows of several streams, as they come: see `Stream.union`.
+    """Merges the rows of several streams, as they arrive: see `Stream.union`.
 
     Args:
         *streams: Streams with the same columns in the same order, and the same time column.

@@ -30,32 +30,32 @@ def stream(
             a pydantic model, read as `penstock.io.schemas.schema_of_class` says.
         time: The column that holds the time of each row: a timestamp, a date or whole numbers. Only windows
             need it. Or the time at which rows arrive: see `ingestion_time` and `processing_time`.
-        delay: By how much rows may come out of order: "2s", a timedelta, or a whole number in units of the
-            time column. The watermark is the largest time so far minus this; a row whose window ends at or
-            before the watermark is late, and is left out and counted.
-        watermark: A column that says how far event time has come, of the type of the time column: the
-            watermark is the largest of its values so far, minus the delay, instead of the largest time. A
-            row is judged by those of the rows before it. Nulls say nothing. Or a function that is called with
-            each `Batch` as it comes in, and says how far event time has come behind it: a whole number in
-            units of the time column, a datetime, or None for no news. It runs on the thread that brings the
-            batch, once for each batch and in order, when there is room for it; what it raises comes out
-            there. An empty batch may bring news as well.
-        idle_after: After so much time without rows, such as "10s", nobody waits for this stream: windows
-            behind a union or a join go by the other streams, until it speaks again. Rows that it brings then
-            for windows that have closed are late.
+        delay: How far rows may be out of order: "2s", a timedelta, or a whole number in units of the time
+            column. The watermark is the largest time so far minus this; a row whose window ends at or before
+            the watermark is late, and is left out and counted.
+        watermark: A column of watermarks, of the type of the time column: the watermark is the largest of its
+            values so far, minus the delay, instead of the largest time. A row is judged by the watermarks of
+            the rows before it. Nulls are ignored. Or a function that is called with each `Batch` as it
+            arrives, and returns the watermark after it: a whole number in units of the time column, a
+            datetime, or None to keep the watermark. It runs on the thread that supplies the batch, once for
+            each batch and in order, when there is room for it; its exceptions are raised there. An empty
+            batch may advance the watermark as well.
+        idle_after: After this time without rows, such as "10s", the stream is idle: windows after a union or
+            a join follow the other streams until it has rows again. Rows that then belong to closed windows
+            are late.
         max_ahead: How far ahead of the watermark a time may be, such as "1h", or a whole number in units of
             the time column; more than the delay. A row beyond that, such as one of the year 2200, is
             rejected, as `on_error=` says, and does not move the watermark. It is judged by the rows before it
             that were taken; before the first of them there is no watermark, and any time is taken. Choose it
-            longer than the longest pause of the stream: rows behind a longer one are rejected, too. With a
-            column of watermarks it bounds these as well: a row with one beyond that is rejected. With a
-            function it bounds the times only, by what was said of the batches before: what the function says
-            is taken as it is, and it sees the rows that are rejected.
-        name: What its data is known by, where a pipeline reads several streams. Streams of the same name are
-            one, and have to be declared alike.
+            longer than the longest pause of the stream: rows after a longer pause are rejected, too. It
+            bounds a column of watermarks as well: a row with a watermark beyond it is rejected. With a
+            function it bounds the times only, by the watermarks of earlier batches: the result of the
+            function is not checked, and the function sees the rejected rows.
+        name: The name of its data, where a pipeline reads several streams. Streams of the same name are one,
+            and have to be declared alike.
 
     Returns:
-        The pipeline, which so far gives back the rows it gets.
+        The pipeline, which so far returns its input.
 
     Raises:
         UnknownColumnError: The schema has no such time column.

@@ -1,4 +1,4 @@
-"""How pipelines are run, where they leave that open. The defaults are right for nearly everybody.
+"""Options of a run. The defaults are right for nearly all uses.
 
 None of the options changes the answer. Each option of `Engine` and of `Stream.run` can also be set for a
 whole process, by a variable of the environment. An argument wins over its variable, and an empty variable
@@ -88,7 +88,7 @@ def read_options(
         budget: The most memory that an engine may take.
         block_rows: Rows per block.
         chunk_blocks: Blocks per chunk.
-        usual_workers: How many workers there are if nobody says; None is one for each core.
+        usual_workers: How many workers there are by default; None is one for each core.
         clock: What time it is, if not that of the system.
 
     Returns:
@@ -168,7 +168,7 @@ def _setting(
     read: Callable[[str, object], _T],
     read_text: Callable[[str, str], _T] | None = None,
 ) -> _Setting[_T]:
-    """The argument, or what the variable says, with the name of the one that it came from."""
+    """Returns the argument, or the value of its variable, with the name of the one it came from."""
     if argument is not None:
         return option, read(option, argument)
     variable = f"PENSTOCK_{option.upper()}"
@@ -177,7 +177,7 @@ def _setting(
 
 
 def _look_at_checks() -> None:
-    """The engine reads that variable by itself, once, and has nobody to complain to."""
+    """Checks `PENSTOCK_CHECKS`: the engine reads it once by itself and cannot report a wrong value."""
     setting = _setting("checks", None, _name)
     if setting is not None and setting[1] not in ("on", "1", "off", "0"):
         raise PlanError(f'{setting[0]} is "on" or "off", not "{setting[1]}"')

@@ -1,4 +1,4 @@
-"""Several pipelines that run as one: what they have in common is done once."""
+"""Several pipelines that run as one and share their common steps."""
 
 import html
 from collections.abc import Mapping
@@ -130,7 +130,7 @@ class Outputs(Frozen):
         return run_outputs(self._native, data, options, on_error=on_error, spreading=spreading, warn_above=3)
 
     def explain(self, workers: int | None = None, strategy: Strategy = "auto") -> str:
-        """The plan as text, one operator per line; numbers say which operator reads which.
+        """Formats the plan as text, one operator per line; numbers say which operator reads which.
 
         Args:
             workers: With a number, the text also says how each operator with state would run on so many
@@ -150,7 +150,7 @@ class Outputs(Frozen):
         return self._native.explain(read_spreading(workers, strategy))
 
     def to_json(self) -> str:
-        """All of it as JSON, lookup tables included.
+        """Serialises the pipelines as JSON, including lookup tables.
 
         Returns:
             The text, for `Outputs.from_json`.
@@ -203,9 +203,9 @@ class Outputs(Frozen):
 
 
 def outputs(**streams: Stream) -> Outputs:
-    """Puts pipelines together that are to run as one, each with an output of its own.
+    """Combines pipelines to run as one, each with an output of its own.
 
-    What they have in common, such as the stream that they read, is done once.
+    Steps that they share, such as the stream that they read, run once.
 
     Args:
         **streams: The pipelines, by the names of their outputs.
@@ -214,7 +214,7 @@ def outputs(**streams: Stream) -> Outputs:
         The pipelines, for `Outputs.run` or `Engine.submit`.
 
     Raises:
-        PlanError: There is none, or two of them read streams that nobody could tell apart.
+        PlanError: There is none, or two of them read streams that cannot be told apart by name.
         TypeError: Something else than a pipeline is among them.
 
     Example:

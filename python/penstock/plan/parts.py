@@ -1,4 +1,4 @@
-"""Data in parts: a pipeline that goes on where it stopped."""
+"""Data in parts: the result of a part, and the state from which the next part continues."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ class Part:
     """What `Stream.run_part` gives back.
 
     Attributes:
-        result: The rows that this part of the data has brought out, and its counters.
-        state: What the pipeline knows behind this part: give it to the next one. `None` behind the last.
+        result: The rows that this part of the data produced, and its counters.
+        state: The state of the pipeline after this part, for the next one. `None` after the last.
 
     Example:
         >>> import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Predicates that were written as text, as other libraries take them: how to write them as expressions."""
+"""Suggests expressions for predicates that were written as text, as other libraries take them."""
 
 import ast
 import re
@@ -72,7 +72,7 @@ def predicate_hint(text: str, columns: Sequence[str]) -> str:
 
 
 def _in_python(text: str, columns: Sequence[str]) -> str:
-    """The text in the words and signs of Python."""
+    """Rewrites operators and words of SQL as those of Python."""
 
     def word(found: re.Match[str]) -> str:
         token = found[0]
@@ -82,7 +82,7 @@ def _in_python(text: str, columns: Sequence[str]) -> str:
 
 
 def _condition(node: ast.expr, columns: Sequence[str]) -> str:
-    """Something that is true or false, as it stands on its own."""
+    """Writes a condition that stands on its own."""
     match node:
         case ast.BoolOp(op=op, values=values):
             sign = " & " if isinstance(op, ast.And) else " | "
@@ -99,7 +99,7 @@ def _condition(node: ast.expr, columns: Sequence[str]) -> str:
 
 
 def _enclosed(node: ast.expr, columns: Sequence[str]) -> str:
-    """The same as a part of something else."""
+    """Writes a condition as an operand, in parentheses if it needs them."""
     text = _condition(node, columns)
     stands_alone = isinstance(node, ast.Name) or (text.endswith("()") and " " not in text)
     return text if stands_alone else f"({text})"
@@ -123,7 +123,7 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr, columns: Sequence[
 
 
 def _part(node: ast.expr, columns: Sequence[str]) -> str:
-    """A value that a method is called of."""
+    """Writes a value on which a method is called."""
     return _value(node, columns) if isinstance(node, ast.Name) else f"({_value(node, columns)})"
 
 

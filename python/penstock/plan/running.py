@@ -14,8 +14,8 @@ from penstock.plan.options import Spreading
 
 __all__ = ["by_stream", "run_outputs", "run_part_of"]
 
-# How far event time has come before it has begun.
-_NEVER = -(2**63)
+# The watermark before the first one.
+_NO_WATERMARK = -(2**63)
 
 
 def by_stream(streams: list[str], given: object, argument: str) -> list[tuple[str, object]]:
@@ -92,7 +92,7 @@ def run_part_of(
     *,
     states: Sequence[bytes],
     last: bool,
-    told: Mapping[str, int] | None = None,
+    imposed_watermarks: Mapping[str, int] | None = None,
     on_error: OnError = "fail",
     warn_above: int,
 ) -> tuple[dict[str, Result], bytes | None, dict[str, int | None]]:
@@ -102,17 +102,17 @@ def run_part_of(
         outputs: The pipelines.
         data: The rows, for each stream if there are several.
         options: How they are run.
-        states: Where the part before this one has ended, or several parts that ran side by side; none for the
+        states: The state after the previous part, or after several parts that ran side by side; none for the
             first.
         last: Whether this is the last part.
-        told: How far event time comes with this part, in ticks, for each stream that it comes further for;
-            `None` if rows say so themselves.
+        imposed_watermarks: The watermark after this part, in ticks, for each stream whose watermark advances;
+            `None` to take watermarks from the rows.
         on_error: What becomes of rows that an operator has no answer for.
         warn_above: Whose line a warning is to name, counted from here.
 
     Returns:
-        The result of each output, the state behind this part unless it was the last, and how far event time
-        has come behind each output.
+        The result of each output, the state after this part unless it was the last, and the watermark after
+        each output.
 
     Example:
         >>> import penstock as ps
@@ -123,12 +123,15 @@ def run_part_of(
         >>> run_part_of(outputs, [], read_options(), states=[], last=True, warn_above=2)[1] is None
         True
     """
-    going = (last, None if told is None else dict(told))
+    part_options = (last, None if imposed_watermarks is None else dict(imposed_watermarks))
     with Opening() as opening:
         opened = _opened(opening, outputs, data)
-        made, after, behind = outputs.run_part(opened, options, read_on_error(on_error), list(states), going)
-    come = {name: None if time == _NEVER else time for name, time in zip(outputs.names, behind, strict=True)}
-    return _results(outputs, made, warn_above + 1), after, come
+        made, state, ticks = outputs.run_part(
+            opened, options, read_on_error(on_error), list(states), part_options
+        )
+    pairs = zip(outputs.names, ticks, strict=True)
+    watermarks = {name: None if tick == _NO_WATERMARK else tick for name, tick in pairs}
+    return _results(outputs, made, warn_above + 1), state, watermarks
 
 
 def _opened(

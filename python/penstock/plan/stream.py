@@ -1,8 +1,8 @@
-"""Pipelines: immutable descriptions of what is to be done with a stream of rows.
+"""Pipelines: immutable descriptions of the steps over a stream of rows.
 
-Every method gives a new pipeline and leaves the old one as it was, so a common beginning can be shared.
-Columns, types and windows are checked as the pipeline is built. Of data, only the tables of `Stream.lookup`
-are read then, everything else by `Stream.run`.
+Every method returns a new pipeline and leaves the old one unchanged, so pipelines can share their first
+steps. Columns, types and windows are checked as the pipeline is built. Of data, only the tables of
+`Stream.lookup` are read then, everything else by `Stream.run`.
 """
 
 import html
@@ -116,8 +116,8 @@ class Stream(ColumnSteps, CombiningSteps):
                 takes a mapping of their names to such data.
             memory: How rows go from task to task: in "blocks" of columns (the default), or one by one through
                 a "queue", which is slow, and there to be compared with.
-            chain: Which operators make up a task: "auto" (the default) puts together what can run without a
-                pause, "off" makes each a task of its own.
+            chain: Which operators make up a task: "auto" (the default) chains operators that can run without
+                a pause, "off" makes each a task of its own.
             budget: The most memory that the run may take for rows on their way and for windows and lookup
                 tables: a size such as "256MiB", or a whole number of bytes. The default is half of the
                 machine's memory. The rows of the result are yours and do not count.
@@ -139,7 +139,7 @@ class Stream(ColumnSteps, CombiningSteps):
             parallelism: On how many workers one operator may run: "auto" (the default) for as many as there
                 are, or a number. `explain` says what comes of it.
             strategy: How such an operator is spread over them. "merge": each worker aggregates the rows that
-                it gets, and the parts are put together when a window closes; for windows right behind a
+                it gets, and the partial results are merged when a window closes; for windows directly after a
                 source. "exchange": each worker gets the rows of its own keys, which suits many keys. "auto"
                 (the default) merges where it can, and else exchanges.
 
@@ -205,11 +205,11 @@ class Stream(ColumnSteps, CombiningSteps):
             on_error: What becomes of a row that an operator has no answer for: see `run`.
 
         Returns:
-            The result of this part, and the state behind it.
+            The result of this part, and the state after it.
 
         Raises:
             PlanError: The state is damaged, or of another pipeline; or the pipeline goes by the clock
-                (`idle_after=`, `close_after=`), which does not go on between parts.
+                (`idle_after=`, `close_after=`), which does not advance between parts.
             DataError: The data does not fit the pipeline.
             ComputeError: An expression has no answer for some row. The state before this part is as good as
                 it was: correct the data, and run the part again.
@@ -235,7 +235,7 @@ class Stream(ColumnSteps, CombiningSteps):
         return Part(made["result"], after)
 
     def explain(self, workers: int | None = None, strategy: Strategy = "auto") -> str:
-        """The plan as text, one operator per line.
+        """Formats the plan as text, one operator per line.
 
         Args:
             workers: With a number, the text also says how each operator with state would run on so many
@@ -255,7 +255,7 @@ class Stream(ColumnSteps, CombiningSteps):
         return _penstock.Outputs([("result", self._plan)]).explain(read_spreading(workers, strategy))
 
     def to_json(self) -> str:
-        """The whole pipeline as JSON, lookup tables included.
+        """Serialises the pipeline as JSON, including lookup tables.
 
         Returns:
             The text, for `Stream.from_json`.

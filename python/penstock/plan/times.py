@@ -1,4 +1,4 @@
-"""Where the time of a row comes from, if not from a column of the data; and clocks for tests."""
+"""Event time that is not a column of the data: times of arrival, watermark functions, a clock for tests."""
 
 import operator
 from collections.abc import Callable
@@ -41,10 +41,10 @@ class ArrivalTime:
 
 
 def ingestion_time(column: str = "ingestion_time") -> ArrivalTime:
-    """The time at which rows were handed to the engine, as event time.
+    """Uses the time at which rows were handed to the engine as event time.
 
-    Windows over it close by the clock, whether more rows come or not. The clock may be set back meanwhile:
-    event time then stands still until it has caught up.
+    Windows over it close by the clock, whether more rows come or not. If the clock is set back, event time
+    does not advance until the clock has caught up.
 
     Args:
         column: The name of the column that is added for it: a timestamp with microseconds, in UTC.
@@ -66,7 +66,7 @@ def ingestion_time(column: str = "ingestion_time") -> ArrivalTime:
 
 
 def processing_time(column: str = "processing_time") -> ArrivalTime:
-    """The time at which rows were first processed, as event time: see `ingestion_time`.
+    """Uses the time at which rows were first processed as event time: see `ingestion_time`.
 
     Args:
         column: The name of the column that is added for it.
@@ -84,13 +84,13 @@ def processing_time(column: str = "processing_time") -> ArrivalTime:
 
 @final
 class ManualClock(Frozen):
-    """A clock that stands still until somebody moves its hands: for tests of what happens as time goes by.
+    """A clock that advances only when it is told to: for tests of behaviour over time.
 
-    An engine with such a clock goes by it for sources that fall silent, windows that close by the clock, and
-    times of arrival. Everything else, such as the rate of a replay, goes by the time of the system.
+    An engine uses it for idle sources, windows that close by the clock, and times of arrival. Everything
+    else, such as the rate of a replay, uses the time of the system.
 
     Args:
-        start: What it shows. A datetime without a time zone is in UTC.
+        start: The initial time. A datetime without a time zone is in UTC.
 
     Example:
         >>> from datetime import datetime
@@ -118,7 +118,7 @@ class ManualClock(Frozen):
         self._fill(_native=_penstock.ManualClock(_microseconds(start)))
 
     def advance(self, by: timedelta) -> None:
-        """Lets time go by.
+        """Advances time.
 
         Args:
             by: How much.
@@ -136,7 +136,7 @@ class ManualClock(Frozen):
         self._native.advance(by // _MICROSECOND)
 
     def set(self, now: datetime) -> None:
-        """Sets the clock on the wall, as people do: forwards or back, while no time goes by.
+        """Sets the wall clock, forwards or back, without advancing time.
 
         Args:
             now: What it shows.
@@ -163,7 +163,7 @@ _TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Watermarks:
-    """A function that says how far event time has come, as the engine calls it.
+    """A watermark function, as the engine calls it.
 
     Args:
         function: The function.

@@ -1,4 +1,4 @@
-"""Streams cut into windows, waiting to be told what to compute for each."""
+"""Streams cut into windows, to be aggregated per window and key."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn, final
@@ -21,7 +21,7 @@ __all__ = ["CoGroupedStream", "WindowedStream"]
 
 @final
 class WindowedStream(Frozen):
-    """A stream cut into windows, waiting to be told what to compute for each. Made by `Stream.window`.
+    """A stream cut into windows, to be aggregated per window and key. Made by `Stream.window`.
 
     Example:
         >>> import penstock as ps
@@ -66,9 +66,10 @@ class WindowedStream(Frozen):
 
         Returns:
             A pipeline with the columns window_start, window_end, the keys and the aggregates. Its time column
-            is window_end, and the time of a row the last one before it: so the windows of another `window`
-            behind it hold the results of whole windows. With `allowed_lateness` there is another column,
-            is_correction, and no time column: a result could be corrected after windows behind it had closed.
+            is window_end, and the time of a row the last tick before it, so that the windows of a downstream
+            `window` contain the results of whole windows. With `allowed_lateness` there is another column,
+            is_correction, and no time column: a result could be corrected after downstream windows had
+            closed.
 
         Raises:
             UnknownColumnError: The stream has no such column.
@@ -140,7 +141,7 @@ class WindowedStream(Frozen):
 
 @final
 class CoGroupedStream(Frozen):
-    """Two streams by window and key, waiting to be told what to compute. Made by `Stream.cogroup`.
+    """Two streams by window and key, to be aggregated together. Made by `Stream.cogroup`.
 
     Example:
         >>> import penstock as ps
@@ -177,12 +178,12 @@ class CoGroupedStream(Frozen):
 
         Args:
             left: Aggregates over the first stream, by the names they are to have.
-            right: The same over the second stream. Where a stream has no row of a key, counts are 0 and
-                everything else is null.
+            right: The same over the second stream. If a stream has no row of a key, counts are 0 and all
+                other aggregates null.
 
         Returns:
-            A pipeline with the columns window_start, window_end, the keys, the aggregates of the first
-            stream and those of the second. Its time column is window_end, as behind `WindowedStream.agg`.
+            A pipeline with the columns window_start, window_end, the keys, the aggregates of the first stream
+            and those of the second. Its time column is window_end, as for `WindowedStream.agg`.
 
         Raises:
             UnknownColumnError: A stream has no such column.

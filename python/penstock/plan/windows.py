@@ -56,7 +56,7 @@ class Window:
 
 
 def tumbling(size: Duration, *, offset: Duration = 0) -> Window:
-    """Windows of one size, side by side: each row belongs to exactly one.
+    """Makes windows of one size without overlap: each row belongs to exactly one.
 
     They are aligned to the epoch: a window is `[k * size, (k + 1) * size)` for a whole number k, also before
     1970.
@@ -92,7 +92,7 @@ def tumbling(size: Duration, *, offset: Duration = 0) -> Window:
 
 
 def sliding(size: Duration, slide: Duration, *, offset: Duration = 0) -> Window:
-    """Windows of one size that overlap: one begins every `slide`; a row is in all that hold its time.
+    """Makes overlapping windows: one begins every `slide`, and a row is in each that contains its time.
 
     A window is `[k * slide, k * slide + size)` for a whole number k. Rows are aggregated once, however many
     windows they belong to.
@@ -126,7 +126,7 @@ def sliding(size: Duration, slide: Duration, *, offset: Duration = 0) -> Window:
 
 
 def session(gap: Duration) -> Window:
-    """Windows as long as rows of a key follow each other closely: a pause of `gap` or more ends one.
+    """Makes windows of activity: a pause of `gap` or more between rows of a key ends one.
 
     A session is `[first, last + gap)`, by the times of its first and last row. The order in which rows come
     does not matter: a row between two sessions makes them one. So a session is given out when no row that is

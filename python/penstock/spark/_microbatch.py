@@ -300,7 +300,9 @@ class MicroBatches:
         """How far event time has come behind a stage with state: the same everywhere, also without rows."""
         come = [
             run_stage_part(
-                stage.outputs, {read.stream: [] for read in stage.inputs}, told=_known(stage, times, when)
+                stage.outputs,
+                {read.stream: [] for read in stage.inputs},
+                imposed_watermarks=_known(stage, times, when),
             ).behind
             for when in (0, 1)
         ]

@@ -103,7 +103,7 @@ class Absorb:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the rows of a partition, and gives out what becomes of them."""
         inputs = _inputs(self.reads, batches)
-        part = run_stage_part(self.outputs, inputs, told={}, on_error=self.on_error)
+        part = run_stage_part(self.outputs, inputs, imposed_watermarks={}, on_error=self.on_error)
         # Any number that no other partition has.
         return _pieces(uuid.uuid4().int >> 65, part.state)
 
@@ -139,7 +139,7 @@ class Merge:
         """Takes the rows of a partition, and gives out what becomes of them."""
         nothing: dict[str, ArrowData] = {stream: [] for stream, _ in self.reads}
         states = _whole(piece for batch in batches for piece in batch.to_pylist())
-        results = run_stage_part(self.outputs, nothing, states, told={}, last=True).results
+        results = run_stage_part(self.outputs, nothing, states, imposed_watermarks={}, last=True).results
         return _leaving(self.outputs, self.keys, results)
 
 
@@ -151,8 +151,8 @@ class PassPart:
         outputs: What the stage does.
         reads: What it reads.
         keys: What the rows of each output are spread by next.
-        stood: How far event time had come before, for each stream where it had begun.
-        told: How far it comes with this one.
+        watermarks_before: The watermark of each stream before this micro-batch, if it has one.
+        imposed_watermarks: The watermark of each stream after this micro-batch.
         last: Whether everything is closed.
         on_error: What becomes of rows that an operator has no answer for.
     """
@@ -160,8 +160,8 @@ class PassPart:
     outputs: Outputs
     reads: Reads
     keys: Keys
-    stood: Mapping[str, int]
-    told: Mapping[str, int]
+    watermarks_before: Mapping[str, int]
+    imposed_watermarks: Mapping[str, int]
     last: bool
     on_error: OnError
 
@@ -186,13 +186,18 @@ class PassPart:
     def _part(
         self, part: int, inputs: Mapping[str, list[pa.RecordBatch]], states: list[bytes]
     ) -> Iterator[pa.RecordBatch]:
-        if not states and self.stood:
-            # A partition that nothing came to before: event time has gone on without it.
+        if not states and self.watermarks_before:
+            # A partition that had no rows so far: its state begins at the watermark of the others.
             nothing: dict[str, ArrowData] = {stream: [] for stream, _ in self.reads}
-            first = run_stage_part(self.outputs, nothing, told=self.stood).state
+            first = run_stage_part(self.outputs, nothing, imposed_watermarks=self.watermarks_before).state
             states = [cast("bytes", first)]
         done = run_stage_part(
-            self.outputs, dict(inputs), states, told=self.told, last=self.last, on_error=self.on_error
+            self.outputs,
+            dict(inputs),
+            states,
+            imposed_watermarks=self.imposed_watermarks,
+            last=self.last,
+            on_error=self.on_error,
         )
         for batch in _leaving(self.outputs, self.keys, done.results, is_mixed=True):
             yield _beside(batch, _STATE_SCHEMA, first=True)
