@@ -1,8 +1,8 @@
-"""The order in which rows came, for rows that lie anywhere: the watermark that stood before each of them.
+"""Computes the watermark before each row from the order of arrival, for rows in any partition.
 
-Rows are put in order over all partitions, each partition behind the one before it. The largest time of each
-partition says where the next ones begin, and within a partition the watermark follows from row to row. So it
-is that of one machine that reads all rows in this order.
+Rows are sorted over all partitions. The largest time of each partition gives the watermark at which the next
+ones begin, and within a partition the watermark follows from row to row. So it is that of one machine that
+reads all rows in this order.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +64,7 @@ def in_order_of_arrival(frame: DataFrame, read: StageInput, order_by: Sequence[s
         frame.repartitionByRange(*by)
         .sortWithinPartitions(*by, F.col(f"`{read.time}`"))
         .withColumn(PLACE, F.spark_partition_id())
-        # From here on nobody may order or cut them anew: what is known of each partition would be wrong.
+        # Rows must not be sorted or repartitioned after this: the largest time of each partition would be wrong.
         .localCheckpoint(eager=True)
     )
     schema = pa.schema(read.schema)
@@ -112,7 +112,7 @@ class _Follow:
 
 
 def ticks_of(times: pa.Array) -> npt.NDArray[np.int64]:
-    """Times as numbers of ticks.
+    """Converts times to numbers of ticks.
 
     Args:
         times: Times of any type that a stream may have.
@@ -139,7 +139,7 @@ def _marks(largest: npt.NDArray[np.int64], delay: int, kind: pa.DataType) -> pa.
 
 
 def _integer(kind: pa.DataType) -> pa.DataType:
-    """The whole numbers that a type of times is made of."""
+    """Returns the integer type that a type of times is made of."""
     if pa.types.is_integer(kind):
         return kind
     return pa.int32() if kind.bit_width == 32 else pa.int64()

@@ -70,7 +70,7 @@ class Checkpoint:
         """Says what the folder belongs to, or makes sure that it belongs to the same.
 
         Args:
-            belongs_to: What must not change while the pipeline goes on.
+            belongs_to: What must not change while the pipeline continues.
             explained: The same for people, who may read it in the folder.
 
         Returns:
@@ -100,7 +100,7 @@ class Checkpoint:
         return str(self.read(name)["id"]) if self.exists(name) else None
 
     def begun(self) -> int | None:
-        """The number of the newest micro-batch that Spark has begun, if there is one.
+        """Returns the number of the newest micro-batch that Spark has begun, if there is one.
 
         Returns:
             The number. Its rows are settled, whether it counts already or not.
@@ -109,7 +109,7 @@ class Checkpoint:
         return max((int(name) for name in names if name.isdigit()), default=None)
 
     def is_done(self, batch: int) -> bool:
-        """Whether Spark knows that the results of a micro-batch were handed out.
+        """Tells whether Spark has recorded that the results of a micro-batch were delivered.
 
         Args:
             batch: Its number.
@@ -120,7 +120,7 @@ class Checkpoint:
         return self.exists(f"{self.spark_path}/commits/{batch}")
 
     def attempt(self, batch: int) -> str:
-        """A new folder for an attempt at a micro-batch.
+        """Names a new folder for an attempt at a micro-batch.
 
         Args:
             batch: The number of the micro-batch.
@@ -131,7 +131,7 @@ class Checkpoint:
         return f"{batch}-{uuid.uuid4().hex}"
 
     def folder(self, attempt: str) -> str:
-        """Where an attempt writes.
+        """Returns the folder in which an attempt writes.
 
         Args:
             attempt: What `attempt` has given.
@@ -142,7 +142,7 @@ class Checkpoint:
         return f"{self.path}/batches/{attempt}"
 
     def newest(self) -> int | None:
-        """The number of the newest micro-batch that counts, if there is one.
+        """Returns the number of the newest committed micro-batch, if there is one.
 
         Returns:
             The number.
@@ -151,7 +151,7 @@ class Checkpoint:
         return max(numbers, default=None)
 
     def record(self, batch: int) -> dict[str, Any] | None:
-        """The record of a micro-batch.
+        """Reads the record of a micro-batch.
 
         Args:
             batch: Its number.
@@ -208,7 +208,7 @@ class Checkpoint:
         self.write_once(f"{self.path}/batches/{_END}.json", {})
 
     def qualified(self, path: str) -> str:
-        """The name of a file or folder with its scheme, whatever the default of those who read it is.
+        """Qualifies the name of a file or folder with its scheme, so that every reader resolves it alike.
 
         Args:
             path: Any name that Spark knows, on any file system.
@@ -226,7 +226,7 @@ class Checkpoint:
         return str(named.getFileSystem(self._settings).makeQualified(named).toString()).rstrip("/")
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder, on any file system.
+        """Tells whether a file or folder exists, on any file system.
 
         Args:
             path: Its name.
@@ -240,7 +240,7 @@ class Checkpoint:
         """Gives a folder its name, unless there is one of that name.
 
         Args:
-            source: The folder under the name that nobody reads.
+            source: The folder under its hidden name.
             target: The name that it gets, on the same file system.
 
         Returns:
@@ -265,19 +265,19 @@ class Checkpoint:
         return [name.removesuffix(".json") for name in names if name.endswith(".json") and name[0] != "."]
 
     def names_in(self, path: str) -> list[str]:
-        """What is in a folder, on any file system.
+        """Lists a folder, on any file system.
 
         Args:
             path: The folder; there need not be one.
 
         Returns:
-            The names in it, without those that nobody is to read.
+            The names in it, without hidden ones.
         """
         names = [str(status.getPath().getName()) for status in self._listed(path)]
         return sorted(name for name in names if name[0] not in "._")
 
     def read(self, name: str) -> dict[str, Any]:
-        """A file that `write_once` has written.
+        """Reads a file that `write_once` has written.
 
         Args:
             name: Its full name, on any file system.

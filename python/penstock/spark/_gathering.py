@@ -36,7 +36,7 @@ _FLOATING: list[type[DataType]] = [FloatType, DoubleType]
 
 
 def names_of(given: str | Iterable[str] | None) -> list[str] | None:
-    """One name or several, as a list.
+    """Reads one name or several as a list.
 
     Example:
         >>> from penstock.spark._gathering import names_of
@@ -47,7 +47,7 @@ def names_of(given: str | Iterable[str] | None) -> list[str] | None:
 
 
 def stages_of(plan: object, *, ordered: bool = False) -> Staged:
-    """The stages of a pipeline with one output.
+    """Returns the stages of a pipeline with one output.
 
     Raises:
         PlanError: It cannot run on several machines.
@@ -78,7 +78,7 @@ def stages_of(plan: object, *, ordered: bool = False) -> Staged:
 
 
 def frames_of(staged: Staged, data: DataFrame | Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """The DataFrame of each stream of a pipeline.
+    """Returns the DataFrame of each stream of a pipeline.
 
     Args:
         staged: The pipeline.
@@ -112,7 +112,7 @@ def frames_of(staged: Staged, data: DataFrame | Mapping[str, DataFrame]) -> dict
 
 
 def columns_of(read: StageInput) -> list[str]:
-    """The columns that whoever brings the rows of a stream must have.
+    """Returns the columns that the input of a stream must have.
 
     Example:
         >>> import penstock as ps
@@ -151,7 +151,7 @@ def _check_types(stream: str, frame: DataFrame, read: StageInput) -> None:
 
 
 def _fits(given: DataType, needed: DataType) -> bool:
-    """Whether a type holds all values of another one as they are.
+    """Tells whether a type represents all values of another one exactly.
 
     Example:
         >>> from pyspark.sql.types import DoubleType, IntegerType, LongType, TimestampNTZType, TimestampType
@@ -197,7 +197,7 @@ def check_key(staged: Staged, key: str | Iterable[str] | None) -> None:
 
 
 def partitions_of(frame: DataFrame, partitions: object) -> int:
-    """How many partitions rows are moved into by their key.
+    """Returns the number of partitions that rows are moved into by their key.
 
     Raises:
         TypeError: It is no whole number.
@@ -214,7 +214,7 @@ def partitions_of(frame: DataFrame, partitions: object) -> int:
 
 
 def placed(stage: Stage, given: list[DataFrame], partitions: int) -> DataFrame:
-    """The rows of all inputs of a stage, where they belong and in the order that they are judged in.
+    """Partitions and sorts the rows of all inputs of a stage, in the order that decides lateness.
 
     Args:
         stage: The stage.
@@ -243,7 +243,7 @@ def placed(stage: Stage, given: list[DataFrame], partitions: int) -> DataFrame:
 
 
 def tagged(reads: tuple[StageInput, ...], given: list[DataFrame]) -> DataFrame:
-    """The rows of all inputs side by side: the number of the input, and a struct for each, else null.
+    """Combines the rows of all inputs: the number of the input, and a struct per input, null for the others.
 
     Args:
         reads: The inputs.

@@ -21,7 +21,7 @@ STATE_TYPE = StructType(
 
 
 def keys_behind(staged: Staged, number: int) -> list[tuple[str, ...]]:
-    """What the rows of each output of a stage are spread by next.
+    """Returns the columns that the rows of each output of a stage are partitioned by next.
 
     Args:
         staged: The pipeline.
@@ -46,7 +46,7 @@ def keys_behind(staged: Staged, number: int) -> list[tuple[str, ...]]:
 def leaving_schema(
     outputs: Outputs, keys: Sequence[tuple[str, ...]], *, with_state: bool = False
 ) -> StructType:
-    """The columns that leave a worker.
+    """Returns the columns that a worker emits.
 
     Args:
         outputs: What the stage does.
@@ -76,7 +76,7 @@ def leaving_schema(
 def outputs_of(
     made: DataFrame, outputs: Outputs, keys: Sequence[tuple[str, ...]], *, with_state: bool = False
 ) -> dict[str, DataFrame]:
-    """The rows of each output, out of what has left the workers.
+    """Separates the rows of each output from what the workers emitted.
 
     Args:
         made: Rows of `leaving_schema`.

@@ -22,20 +22,20 @@ from penstock.staging import Stage, Staged, run_stage_part
 __all__ = ["MicroBatches"]
 
 Times = Mapping[str, int | None]
-"""How far event time has come, for each stream or output by name."""
+"""The watermark in ticks, or None before the first, for each stream or output by name."""
 
 
 @dataclass
 class _Made:
-    """What a micro-batch has come to so far.
+    """The intermediate results of a micro-batch.
 
     Attributes:
         frames: The rows of each output of each stage.
-        behind: How far event time has come behind each, before this micro-batch and with it.
+        watermarks: The watermark after each output, before this micro-batch and after it.
     """
 
     frames: dict[tuple[int, str], DataFrame] = field(default_factory=dict)
-    behind: dict[tuple[int, str], tuple[int | None, int | None]] = field(default_factory=dict)
+    watermarks: dict[tuple[int, str], tuple[int | None, int | None]] = field(default_factory=dict)
 
 
 class MicroBatches:
@@ -111,7 +111,7 @@ class MicroBatches:
         return record is not None and bool(record["last"])
 
     def not_done(self) -> tuple[DataFrame, int] | None:
-        """The newest results that may not have been handed out.
+        """Returns the newest results that may not have been delivered.
 
         Returns:
             The results and the number of the micro-batch, unless Spark knows that they were.
@@ -149,7 +149,7 @@ class MicroBatches:
         return self._results(self._make(nothing, self._before(batch), batch, last=True)), batch
 
     def forget(self, batch: int) -> None:
-        """A micro-batch has been handed out: what is older is not needed any more.
+        """Deletes the files of older micro-batches, once a micro-batch has been delivered.
 
         Args:
             batch: Its number.
@@ -157,7 +157,7 @@ class MicroBatches:
         self._kept.forget(batch)
 
     def _before(self, batch: int) -> dict[str, Any] | None:
-        """The record that a micro-batch goes on from."""
+        """Returns the record from which a micro-batch continues."""
         newest = self._kept.newest()
         if newest is None and batch == 0:
             return None
@@ -178,7 +178,7 @@ class MicroBatches:
             )
 
     def _streams(self, rows: DataFrame) -> dict[str, DataFrame]:
-        """The rows of each stream."""
+        """Returns the rows of each stream."""
         if len(self._reads) == 1:
             return {self._reads[0].name: rows}
         return {
@@ -204,17 +204,17 @@ class MicroBatches:
             times = [
                 _delayed(seen.get(read.name), latest[read.name], read.delay)
                 if read.stage is None
-                else made.behind[read.stage, read.name]
+                else made.watermarks[read.stage, read.name]
                 for read in stage.inputs
             ]
             if stage.inputs[0].spread == "anyhow":
                 frames = self._pass(number, stage, given)
-                behind = dict.fromkeys(stage.outputs.names, (_least(times, 0), _least(times, 1)))
+                watermarks = dict.fromkeys(stage.outputs.names, (_least(times, 0), _least(times, 1)))
             else:
                 frames = self._pass_part(number, stage, given, times, (attempt, before), last=last)
-                behind = self._behind(stage, times)
+                watermarks = self._watermarks(stage, times)
             made.frames |= {(number, name): frame for name, frame in frames.items()}
-            made.behind |= {(number, name): come for name, come in behind.items()}
+            made.watermarks |= {(number, name): pair for name, pair in watermarks.items()}
         ((number, name),) = self._staged.results
         if self._staged.stages[number].inputs[0].spread == "anyhow":
             made.frames[number, name].write.parquet(f"{self._kept.folder(attempt)}/results")
@@ -225,13 +225,13 @@ class MicroBatches:
             "last": last,
         }
         if not self._kept.commit(batch, record):
-            # Somebody else was faster, and theirs counts.
+            # Another attempt was faster, and its results count.
             record = self._kept.record(batch) or record
         self._kept.remove_rest(batch, record["attempt"])
         return record
 
     def _latest(self, name: str, rows: DataFrame, seen: Times) -> int | None:
-        """The largest time of a stream so far, in ticks."""
+        """Returns the largest time of a stream so far, in ticks."""
         read = next(read for read in self._reads if read.name == name)
         if read.time is None:
             return None
@@ -243,7 +243,7 @@ class MicroBatches:
         return max(known, default=None)
 
     def _pass(self, number: int, stage: Stage, given: list[DataFrame]) -> dict[str, DataFrame]:
-        """A stage without state."""
+        """Runs a stage without state."""
         keys = keys_behind(self._staged, number)
         reads = [(read.stream, pa.schema(read.schema)) for read in stage.inputs]
         run = Pass(stage.outputs, reads, keys, self._on_error)
@@ -260,7 +260,7 @@ class MicroBatches:
         *,
         last: bool,
     ) -> dict[str, DataFrame]:
-        """A stage with state: what comes out, and the state, are written before anybody reads them."""
+        """Runs a stage with state: results and state are written before they are read."""
         attempt, before = between
         keys = keys_behind(self._staged, number)
         count = self._partitions if stage.inputs[0].spread == "by_key" else 1
@@ -294,10 +294,10 @@ class MicroBatches:
     def _parquet(self, schema: StructType, folder: str) -> DataFrame:
         return self._spark.read.schema(schema).parquet(as_it_stands(folder))
 
-    def _behind(
+    def _watermarks(
         self, stage: Stage, times: list[tuple[int | None, int | None]]
     ) -> dict[str, tuple[int | None, int | None]]:
-        """How far event time has come behind a stage with state: the same everywhere, also without rows."""
+        """Returns the watermarks after a stage with state: the same in every partition, also without rows."""
         come = [
             run_stage_part(
                 stage.outputs,
@@ -309,7 +309,7 @@ class MicroBatches:
         return {name: (come[0][name], come[1][name]) for name in stage.outputs.names}
 
     def _results(self, record: dict[str, Any]) -> DataFrame:
-        """The results that a record speaks of."""
+        """Reads the results that a record refers to."""
         ((number, name),) = self._staged.results
         stage = self._staged.stages[number]
         attempt = record["attempt"]
@@ -322,7 +322,7 @@ class MicroBatches:
 
 
 def _mark(staged: Staged) -> str:
-    """What tells one pipeline from another: all that it is made of, except the code of functions."""
+    """Identifies a pipeline by all of its parts, except the code of functions."""
     parts = "\n".join(stage.outputs._native.to_parts()[0] for stage in staged.stages)
     return hashlib.sha256(parts.encode()).hexdigest()
 
@@ -332,16 +332,16 @@ def _delayed(before: int | None, after: int | None, delay: int) -> tuple[int | N
 
 
 def _least(times: list[tuple[int | None, int | None]], when: int) -> int | None:
-    """How far event time has come on all inputs.
+    """Returns the smallest watermark of all inputs.
 
     Example:
         >>> from penstock.spark._microbatch import _least
         >>> _least([(None, 5), (2, 3)], 0), _least([(None, 5), (2, 3)], 1)
         (None, 3)
     """
-    come = [time[when] for time in times]
-    known = [time for time in come if time is not None]
-    return min(known) if len(known) == len(come) else None
+    found = [time[when] for time in times]
+    known = [time for time in found if time is not None]
+    return min(known) if len(known) == len(found) else None
 
 
 def _known(stage: Stage, times: list[tuple[int | None, int | None]], when: int) -> dict[str, int]:

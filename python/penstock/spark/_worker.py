@@ -81,14 +81,14 @@ class Pass:
     on_error: OnError = "fail"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes the rows of a partition, and gives out what becomes of them."""
+        """Takes the rows of a partition, and yields the results."""
         results = self.outputs.run(_inputs(self.reads, batches), workers=1, on_error=self.on_error)
         return _leaving(self.outputs, self.keys, results)
 
 
 @dataclass(frozen=True)
 class Absorb:
-    """Takes the rows of a partition into the state of a stage, and gives out nothing but that.
+    """Takes the rows of a partition into the state of a stage, and yields only that state.
 
     Attributes:
         outputs: What the stage does.
@@ -101,7 +101,7 @@ class Absorb:
     on_error: OnError = "fail"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes the rows of a partition, and gives out what becomes of them."""
+        """Takes the rows of a partition, and yields the results."""
         inputs = _inputs(self.reads, batches)
         part = run_stage_part(self.outputs, inputs, imposed_watermarks={}, on_error=self.on_error)
         # Any number that no other partition has.
@@ -136,7 +136,7 @@ class Merge:
     keys: Keys
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes the rows of a partition, and gives out what becomes of them."""
+        """Takes the rows of a partition, and yields the results."""
         nothing: dict[str, ArrowData] = {stream: [] for stream, _ in self.reads}
         states = _whole(piece for batch in batches for piece in batch.to_pylist())
         results = run_stage_part(self.outputs, nothing, states, imposed_watermarks={}, last=True).results
@@ -166,10 +166,10 @@ class PassPart:
     on_error: OnError
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes the rows of a partition, and gives out what becomes of them."""
+        """Takes the rows of a partition, and yields the results."""
         inputs: dict[int, dict[str, list[pa.RecordBatch]]] = {}
         pieces: dict[int, list[dict[str, object]]] = {}
-        # Mostly one part, but nobody promises that Spark puts no two of them into one task.
+        # Usually one part, but Spark may put several of them into one task.
         for batch in batches:
             parts = batch.column(PART)
             for part in parts.unique().to_pylist():
@@ -207,7 +207,7 @@ class PassPart:
 
 
 def _inputs(reads: Reads, batches: Iterable[pa.RecordBatch]) -> dict[str, ArrowData]:
-    """The rows for each stream of a stage."""
+    """Returns the rows for each stream of a stage."""
     if len(reads) == 1:
         stream, schema = reads[0]
         return {stream: (batch.select(schema.names).cast(schema) for batch in batches)}
@@ -230,7 +230,7 @@ def _sort_out(reads: Reads, batch: pa.RecordBatch, to: dict[str, list[pa.RecordB
 def _leaving(
     outputs: Outputs, keys: Keys, results: Mapping[str, Result], *, is_mixed: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The results as Spark has them: plain where there is one output, else side by side."""
+    """Converts results for Spark: plain for one output, otherwise side by side."""
     for place, name in enumerate(outputs.names):
         for batch in pa.table(results[name]).to_batches():
             if is_mixed or len(keys) > 1:
@@ -246,7 +246,7 @@ def _groups(batch: pa.RecordBatch, keys: tuple[str, ...]) -> pa.Array:
 
 
 def _beside(batch: pa.RecordBatch, others: pa.Schema, *, first: bool) -> pa.RecordBatch:
-    """Rows beside nulls for other columns; which of them come first."""
+    """Combines rows with nulls for other columns, in either order."""
     missing = pa.RecordBatch.from_arrays(
         [pa.nulls(batch.num_rows, kind) for kind in others.types], names=others.names
     )
@@ -257,7 +257,7 @@ def _beside(batch: pa.RecordBatch, others: pa.Schema, *, first: bool) -> pa.Reco
 
 
 def _mixed(outputs: Outputs, keys: Keys, place: int, batch: pa.RecordBatch | None) -> pa.RecordBatch:
-    """Rows of one output beside nulls for the others; without a batch, no rows but all columns."""
+    """Combines rows of one output with nulls for the others; without a batch, no rows but all columns."""
     kinds = [_struct_of(outputs, other) for other in range(len(keys))]
     rows = 0 if batch is None else batch.num_rows
     structs = [pa.nulls(rows, kind) for kind in kinds]
@@ -271,13 +271,13 @@ def _mixed(outputs: Outputs, keys: Keys, place: int, batch: pa.RecordBatch | Non
 
 
 def _struct_of(outputs: Outputs, place: int) -> pa.DataType:
-    """The rows of an output as one column, as Spark has them."""
+    """Packs the rows of an output into one struct column for Spark."""
     schema = pa.schema(outputs[outputs.names[place]].schema)
     return pa.struct(list(in_spark_types(pa.RecordBatch.from_pylist([], schema=schema)).schema))
 
 
 def _pieces(part: int, state: bytes | None) -> Iterator[pa.RecordBatch]:
-    """A state in pieces that Spark carries without effort."""
+    """Cuts a state into pieces that Spark carries without effort."""
     if state is None:
         return
     for number, start in enumerate(range(0, len(state), _PIECE_BYTES)):
@@ -286,7 +286,7 @@ def _pieces(part: int, state: bytes | None) -> Iterator[pa.RecordBatch]:
 
 
 def _whole(pieces: Iterable[Mapping[str, object]]) -> list[bytes]:
-    """The states that were cut into pieces; each begins with its piece 0, in whatever order they come."""
+    """Reassembles states from their pieces, which may arrive in any order."""
     by_part: dict[int, list[tuple[int, bytes]]] = {}
     for piece in pieces:
         held = by_part.setdefault(cast("int", piece[PART]), [])

@@ -44,7 +44,7 @@ class Checked:
 
 
 def check_dataset(spark: SparkSession, data: DataSet, engine: Place = "local") -> Iterator[Checked]:
-    """Verify a data set, then compare the engine's answer to each query of its workload with Spark's.
+    """Verifies a data set, then compares the engine's answer to each query of its workload with Spark's.
 
     Args:
         spark: The session, in UTC.

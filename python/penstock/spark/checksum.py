@@ -31,7 +31,7 @@ _NAN = np.array(np.nan).view(np.uint64)
 
 
 def checksum(batch: pa.RecordBatch, first_row: int) -> int:
-    """The checksum of some rows of a table.
+    """Computes the checksum of some rows of a table.
 
     Args:
         batch: The rows.
@@ -61,7 +61,7 @@ def checksum(batch: pa.RecordBatch, first_row: int) -> int:
 
 
 def add_checksums(parts: Iterable[int]) -> int:
-    """The checksum of a table from those of its parts.
+    """Computes the checksum of a table from those of its parts.
 
     Args:
         parts: The checksums, in any order.
@@ -78,7 +78,7 @@ def add_checksums(parts: Iterable[int]) -> int:
 
 
 def _mixed(words: _Words) -> _Words:
-    """The last steps of splitmix64, in place: every bit of a word has a say in every bit of the result."""
+    """Applies the last steps of splitmix64 in place: every bit of a word affects every bit of the result."""
     words += _STEP
     words ^= words >> np.uint64(30)
     words *= _FIRST
@@ -114,7 +114,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _words(column: pa.Array, name: str) -> _Words:
-    """One word per value: the bits of the number."""
+    """Returns one word per value: the bits of the number."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(column), _NULL, dtype=np.uint64)
@@ -136,7 +136,7 @@ def _words(column: pa.Array, name: str) -> _Words:
 
 
 def _mix_in_bytes(hashes: _Words, column: pa.LargeBinaryArray) -> None:
-    """Length and bytes of each value, eight bytes at a time, as long as any row has some left."""
+    """Mixes in the length and the bytes of each value, eight bytes at a time, up to the longest value."""
     _, offset_bytes, data = column.buffers()
     rows = len(column)
     if rows == 0:
@@ -145,7 +145,7 @@ def _mix_in_bytes(hashes: _Words, column: pa.LargeBinaryArray) -> None:
     lengths = np.diff(offsets)
     starts = offsets[:-1]
     first, last = int(offsets[0]), int(offsets[-1])
-    # Every byte can be the first of eight: those behind the end are 0.
+    # Every byte can be the first of eight: those after the end are 0.
     padded = np.zeros(last - first + 8, dtype=np.uint8)
     if data is not None:
         padded[:-8] = np.frombuffer(data, dtype=np.uint8)[first:last]

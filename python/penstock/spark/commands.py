@@ -54,7 +54,7 @@ def generate(
     cores: int = 2,
     options: Mapping[str, catalog.Option] | None = None,
 ) -> int:
-    """Make a data set, show how far it is, and say what it came to.
+    """Generates a data set, shows the progress, and prints a summary.
 
     Args:
         workload: The workload.
@@ -112,7 +112,7 @@ def validate(
     engine: Place = "local",
     cores: int = 2,
 ) -> int:
-    """Check a data set and the answers over it, and print what was found.
+    """Checks a data set and the answers over it, and prints the findings.
 
     Args:
         workload: The workload.
@@ -182,7 +182,7 @@ def check(
     engine: Place = "local",
     cores: int = 2,
 ) -> int:
-    """Generate data sets, check them and all answers over them, and print what was found.
+    """Generates data sets, checks them and all answers over them, and prints the findings.
 
     They are generated with the options of `penstock.spark.samples`.
 
@@ -249,7 +249,7 @@ def check(
 
 
 def read_result(path: Path) -> pa.Table:
-    """An answer that was kept in a file.
+    """Reads an answer from a file.
 
     Args:
         path: A Parquet file, or an Arrow IPC file or stream.
@@ -331,14 +331,14 @@ def _read_file(workload: str, path: Path) -> _Rows:
 
 
 def _disorder(times: pa.ChunkedArray) -> int:
-    """By how much a time lies behind the largest one before it, at most."""
+    """Returns the largest distance of a time from the largest time before it."""
     numbers = pc.drop_null(times).cast(pa.int64()).to_numpy()
     return int((np.maximum.accumulate(numbers) - numbers).max()) if len(numbers) else 0
 
 
 @contextlib.contextmanager
 def _folder(out: Path | None) -> Iterator[Path]:
-    """The folder that data sets are kept in, or one that is gone afterwards."""
+    """Opens the folder that data sets are kept in, or a temporary one."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         yield out

@@ -74,7 +74,7 @@ class Comparison:
         return not (self.missing or self.extra or self.different)
 
     def report(self) -> str:
-        """Text for people: the verdict, then what differs, with examples.
+        """Formats the verdict, then the differences with examples.
 
         Returns:
             One line when the two sides are the same, more when they are not.
@@ -99,7 +99,7 @@ class Comparison:
 
 
 def compare(expected: DataFrame, actual: object, keys: Sequence[str], tolerance: float = 0.0) -> Comparison:
-    """Compare two results row by row: a full outer join on the keys, then every other column.
+    """Compares two results row by row: a full outer join on the keys, then every other column.
 
     Rows of one key are paired by the order of their values.
 
@@ -186,7 +186,7 @@ def compare(expected: DataFrame, actual: object, keys: Sequence[str], tolerance:
 
 
 def as_frame(spark: SparkSession, data: object) -> DataFrame:
-    """A DataFrame as it is; anything that speaks Arrow as a DataFrame.
+    """Returns a DataFrame unchanged, and any Arrow data as a DataFrame.
 
     Timestamps without a time zone stay without one, and are read in microseconds, the unit of Spark; unsigned
     integers get the next wider type.
@@ -224,7 +224,7 @@ def _check_columns(expected: DataFrame, found: DataFrame, keys: Sequence[str]) -
 
 
 def _is_same(left: Column, right: Column, tolerance: float) -> Column:
-    """Whether two values are the same; never null."""
+    """Tests whether two values are the same; never null."""
     same = left.eqNullSafe(right)
     if not tolerance:
         return same
@@ -238,7 +238,7 @@ def _is_same(left: Column, right: Column, tolerance: float) -> Column:
 def _numbered(
     expected: DataFrame, found: DataFrame, keys: Sequence[str], near: Sequence[str], tolerance: float
 ) -> dict[str, DataFrame]:
-    """Number the rows of one key, so that a second row for it finds no partner instead of sharing one.
+    """Numbers the rows of one key, so that a second row for it finds no partner instead of sharing one.
 
     They are numbered by their values: the exact ones first, then those of the columns `near`. With one such
     column that pairs all rows that can be paired. With several, the first would decide by differences that do

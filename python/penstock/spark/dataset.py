@@ -53,10 +53,10 @@ def write_dataset(
     progress: Progress | None = None,
     **options: catalog.Option,
 ) -> "DataSet":
-    """Make the data set of a workload with Spark, all tables of it, in a new folder.
+    """Generates the data set of a workload with Spark, all of its tables, in a new folder.
 
-    An attempt that fails or is interrupted leaves nothing behind. What one leaves that was killed is hidden,
-    and removed at the next attempt at the same place.
+    An attempt that fails or is interrupted leaves nothing. What one leaves that was killed is hidden, and
+    removed at the next attempt at the same place.
 
     Args:
         spark: The session; its executors need penstock installed.
@@ -103,7 +103,7 @@ def write_dataset(
 
 
 def read_dataset(path: str | PathLike[str]) -> "DataSet":
-    """Open a data set that `write_dataset` wrote. Its files are looked at when they are read or verified.
+    """Opens a data set that `write_dataset` wrote. Its files are checked when they are read or verified.
 
     Args:
         path: The folder.
@@ -149,7 +149,7 @@ class DataSet:
     manifest: Manifest
 
     def frames(self, spark: SparkSession) -> dict[str, DataFrame]:
-        """The tables for Spark.
+        """Returns the tables for Spark.
 
         Args:
             spark: The session.
@@ -177,7 +177,7 @@ class DataSet:
         return spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
 
     def batches(self, table: str, batch_rows: int = _BATCH_ROWS) -> "TableBatches":
-        """The rows of a table for the engine: in row order, in the workload's own types.
+        """Reads the rows of a table for the engine: in row order, in the workload's own types.
 
         Args:
             table: The table.
@@ -202,7 +202,7 @@ class DataSet:
         return TableBatches(self.path / table, schema, batch_rows)
 
     def verify(self) -> None:
-        """Read all files, and compare them with the manifest.
+        """Reads all files, and compares them with the manifest.
 
         Raises:
             DataSetError: A file is missing, damaged or one too many, or rows are not those that were made.
@@ -348,7 +348,7 @@ def _shifted(progress: Progress | None, before: int, total: int) -> Callable[[in
 
 
 def _verify_file(path: Path, file: DataFile, schema: pa.Schema, first_row: int) -> int | str:
-    """The checksum of a file, or what is wrong with it."""
+    """Returns the checksum of a file, or what is wrong with it."""
     size = path.stat().st_size
     if size != file.bytes:
         return f"{file.name} has {size:,} bytes, and should have {file.bytes:,}"

@@ -1,8 +1,8 @@
 """Workloads as a data source of Spark: `spark.read.format("penstock")`, and the same for streams.
 
 The options `workload`, `table`, `rows`, `seed` and `partitions` are those of `generate`; every other one is
-an option of the workload. A stream takes `rowsPerBatch` beside them, and goes on for ever where `rows` does
-not say how far. Its offsets are row numbers: a query that starts again reads on with the same rows.
+an option of the workload. A stream takes `rowsPerBatch` as well, and never ends where `rows` does not say how
+far. Its offsets are row numbers: a query that starts again reads on with the same rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _DEFAULT_ROWS_PER_BATCH = 100_000
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format "penstock" known to a session.
+    """Registers the format "penstock" with a session.
 
     Args:
         spark: The session; its executors need penstock installed.
@@ -55,7 +55,7 @@ class WorkloadSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes.
+        """Returns the name that `format` takes.
 
         Returns:
             The name of the format.
@@ -68,7 +68,7 @@ class WorkloadSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        """The columns of the table.
+        """Returns the columns of the table.
 
         Returns:
             The schema for Spark.
@@ -81,7 +81,7 @@ class WorkloadSource(DataSource):
         return self._recipe(rows=0).spark_schema
 
     def reader(self, schema: StructType) -> "_Reader":
-        """What reads the rows once.
+        """Makes a reader that reads the rows once.
 
         Args:
             schema: The columns that are expected.
@@ -103,7 +103,7 @@ class WorkloadSource(DataSource):
         return _Reader(recipe)
 
     def streamReader(self, schema: StructType) -> "_StreamReader":  # noqa: N802 (Spark's name)
-        """What reads the rows batch by batch.
+        """Makes a reader that reads the rows batch by batch.
 
         Args:
             schema: The columns that are expected.

@@ -1,4 +1,4 @@
-"""What goes wrong inside Spark, as exceptions that say so in the words of whoever raised them."""
+"""Converts errors inside of Spark to exceptions with the message of the original error."""
 
 import contextlib
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def spark_errors() -> Iterator[None]:
 
 
 def _raised(traceback: str) -> str:
-    """The last exception of a traceback, with all lines of its message: what follows its indented lines."""
+    """Returns the last exception of a traceback with all lines of its message, after the indented ones."""
     lines = traceback.split(_TRACEBACK)[-1].splitlines()
     start = next((number for number, line in enumerate(lines) if line and not line.startswith(" ")), 0)
     return "\n".join(lines[start:]).strip()

@@ -32,7 +32,7 @@ def generate(
     table: str | None = None,
     **options: catalog.Option,
 ) -> DataFrame:
-    """Make the first `rows` rows of a table of a workload as a Spark DataFrame.
+    """Generates the first `rows` rows of a table of a workload as a Spark DataFrame.
 
     Args:
         spark: The session; its executors need penstock installed.
@@ -67,7 +67,7 @@ def generate(
 
 
 def row_range(rows: int, partitions: int, partition: int, start: int = 0) -> tuple[int, int]:
-    """The first row id of a partition and the one behind its last.
+    """Returns the half-open range of row ids of a partition.
 
     Args:
         rows: How many rows there are in all partitions.
@@ -93,7 +93,7 @@ def plan_tables(
     partitions: int,
     options: Mapping[str, catalog.Option],
 ) -> "dict[str, Recipe]":
-    """What all tables of a workload are made from.
+    """Returns the recipes of all tables of a workload.
 
     Args:
         workload: The name of the workload.
@@ -160,7 +160,7 @@ class Recipe:
         partitions: int,
         options: Mapping[str, catalog.Option],
     ) -> "Recipe":
-        """A recipe that is known to work, as far as that can be known without making a row.
+        """Makes a recipe and checks it as far as that is possible without generating a row.
 
         Args:
             workload: The name of the workload.
@@ -217,11 +217,11 @@ class Recipe:
         return spark_schema(self.schema)
 
     def batches(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Some of the rows, in the types of the workload.
+        """Generates some of the rows, in the types of the workload.
 
         Args:
             start: The number of the first row.
-            end: The number behind the last one.
+            end: The number after the last one.
 
         Returns:
             Arrow batches, made as they are asked for.
@@ -237,7 +237,7 @@ class Recipe:
         return iter(pa.RecordBatchReader.from_stream(rows))
 
     def frame(self, spark: SparkSession, counts: "Accumulator[PartitionCounts] | None" = None) -> DataFrame:
-        """The rows as a DataFrame.
+        """Returns the rows as a DataFrame.
 
         Args:
             spark: The session.
@@ -271,7 +271,7 @@ class CountsByPartition(AccumulatorParam[PartitionCounts]):
     """
 
     def zero(self, value: PartitionCounts) -> PartitionCounts:
-        """What there is before any partition is done.
+        """Returns the value before any partition is done.
 
         Args:
             value: Any counts.
@@ -289,7 +289,7 @@ class CountsByPartition(AccumulatorParam[PartitionCounts]):
     def addInPlace(  # noqa: N802 (Spark's name)
         self, value1: PartitionCounts, value2: PartitionCounts
     ) -> PartitionCounts:
-        """What is done on either side.
+        """Merges the counts of two sides.
 
         Args:
             value1: Some counts.
@@ -322,7 +322,7 @@ def _known_rows(
 def _partition_filler(
     recipe: Recipe, counts: "Accumulator[PartitionCounts] | None" = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that runs in the executors: partition numbers in, the rows of those partitions out."""
+    """Makes the function that the executors run: partition numbers in, the rows of those partitions out."""
 
     def fill(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

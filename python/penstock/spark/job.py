@@ -1,4 +1,4 @@
-"""Spark jobs that are watched while they run, and that end when whoever waits for them is interrupted."""
+"""Spark jobs that are watched while they run, and cancelled when the waiting thread is interrupted."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ _CANCEL_SECONDS = 30.0
 
 
 def run_watched(spark: SparkSession, job: Callable[[], object], watch: Callable[[], None]) -> None:
-    """Run a job in a thread of its own, and wait for it in this one.
+    """Runs a job in a thread of its own, and waits for it in this one.
 
     If this thread is interrupted, or `watch` fails, the job is cancelled and has ended when this returns.
 

@@ -141,7 +141,7 @@ class Manifest:
         return add_checksums(table.checksum for table in self.tables.values())
 
     def write(self, folder: Path) -> None:
-        """Write it to the folder of the data set.
+        """Writes the manifest to the folder of the data set.
 
         Args:
             folder: The folder.
@@ -170,7 +170,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read that of a data set.
+        """Reads the manifest of a data set.
 
         Args:
             folder: The folder of the data set.

@@ -18,10 +18,10 @@ _PATTERN = re.compile(r"[][{}*?\\]")
 
 
 def write_parquet(df: DataFrame, path: str | PathLike[str]) -> Path:
-    """Write a DataFrame to a new folder of Parquet files, one per partition, or leave nothing there.
+    """Writes a DataFrame to a new folder of Parquet files, one per partition, or leaves nothing there.
 
     The files are written to a hidden folder beside `path`, which gets its name only when all of them are
-    complete: whoever finds `path` finds the whole data set.
+    complete: if `path` exists, the whole data set does.
 
     Args:
         df: What to write.
@@ -51,7 +51,7 @@ def write_parquet(df: DataFrame, path: str | PathLike[str]) -> Path:
 def read_batches(
     path: str | PathLike[str], schema: pa.Schema, batch_rows: int = 65_536
 ) -> Iterator[pa.RecordBatch]:
-    """Read what `write_parquet` wrote, in the order of its partitions and of the rows within them.
+    """Reads what `write_parquet` wrote, in the order of its partitions and of the rows within them.
 
     Args:
         path: The folder.
@@ -81,7 +81,7 @@ def read_batches(
 
 
 def parquet_files(path: str | PathLike[str]) -> list[Path]:
-    """The files that `write_parquet` wrote, in the order of their rows.
+    """Returns the files that `write_parquet` wrote, in the order of their rows.
 
     Args:
         path: The folder.
@@ -105,7 +105,7 @@ def parquet_files(path: str | PathLike[str]) -> list[Path]:
 
 
 def visible_files(path: str | PathLike[str]) -> list[str]:
-    """The names of all files that Spark would read in a folder, whoever wrote them.
+    """Returns the names of all files that Spark would read in a folder.
 
     Args:
         path: The folder.
@@ -136,10 +136,10 @@ def _read_files(files: list[Path], schema: pa.Schema, batch_rows: int) -> Iterat
 
 
 def as_it_stands(path: str) -> str:
-    r"""The name of a file or folder for Spark's readers, which take some characters for a pattern.
+    r"""Escapes the name of a file or folder for Spark's readers, which take some characters for a pattern.
 
     Args:
-        path: The name; no character of it stands for others.
+        path: The name, without wildcards.
 
     Returns:
         The name with those characters marked.
@@ -153,9 +153,9 @@ def as_it_stands(path: str) -> str:
 
 
 def local_uri(path: str | PathLike[str]) -> str:
-    """What Spark calls a file or folder of this machine, whatever its default file system is.
+    """Returns the URI of a local file or folder, independent of Spark's default file system.
 
-    Spark takes the characters as they stand: a space is a space, not `%20`.
+    Spark takes the characters literally: a space is a space, not `%20`.
 
     Args:
         path: The file or folder.

@@ -42,12 +42,12 @@ def run(
     partitions: int | None = None,
     on_error: Literal["fail", "skip"] = "fail",
 ) -> DataFrame:
-    """Run a pipeline over DataFrames, inside the executors.
+    """Runs a pipeline over DataFrames, inside the executors.
 
-    The answer is that of `plan.run` over the same rows: in order of their time, so that none comes late, or
-    in the order that `order_by` says. Nothing is computed before somebody reads the result, except that with
-    `order_by` rows are put in order at once. Operators without a key, such as the total of all rows, run on
-    every partition, and what they come to is put together in one.
+    The answer is that of `plan.run` over the same rows: in order of their time, so that none is late, or in
+    the order that `order_by` gives. Nothing is computed before the result is read, except that with
+    `order_by` rows are sorted at once. Operators without a key, such as the total of all rows, run on every
+    partition, and their partial results are merged in one.
 
     Args:
         plan: The pipeline.
@@ -56,8 +56,8 @@ def run(
         key: The columns that the first operator with a key goes by. The pipeline knows them itself; given
             here, they are compared, so that a mistake comes to light before the job.
         order_by: The columns that say in which order rows came, for instance a number or the time of arrival:
-            a row that comes behind the watermark of those before it is late, as on one machine. Rows that
-            came together are taken in order of their time. By default no row is late.
+            a row below the watermark of those before it is late, as on one machine. Rows that arrived
+            together are taken in order of their time. By default no row is late.
         partitions: Into how many partitions rows are moved by their key, at most 256; by default as many as
             Spark has shuffle partitions.
         on_error: What becomes of a row that an operator has no answer for: "fail" ends the job, "skip" leaves
@@ -114,7 +114,7 @@ def run(
 
 
 def _stream(read: StageInput, frame: DataFrame, order: list[str] | None) -> DataFrame:
-    """The rows of a stream, with the columns that a stage reads."""
+    """Returns the rows of a stream, with the columns that a stage reads."""
     names = columns_of(read)
     if order is None or read.watermark is None:
         return frame.select(*(F.col(f"`{name}`") for name in names))
@@ -126,7 +126,7 @@ def _stream(read: StageInput, frame: DataFrame, order: list[str] | None) -> Data
 def _passed(
     staged: Staged, number: int, given: list[DataFrame], partitions: int, on_error: OnError, ordered: bool
 ) -> dict[str, DataFrame]:
-    """Each output of a stage."""
+    """Returns each output of a stage."""
     stage = staged.stages[number]
     outputs, keys = stage.outputs, keys_behind(staged, number)
     reads = [(read.stream, pa.schema(read.schema)) for read in stage.inputs]

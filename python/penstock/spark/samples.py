@@ -35,7 +35,7 @@ class Sample:
     options: Mapping[str, catalog.Option] = field(default_factory=dict)
 
     def rate(self, rows: int) -> int | None:
-        """Rows per second of event time, for so many rows in all.
+        """Returns the rows per second of event time, for a total number of rows.
 
         Args:
             rows: The rows of all tables together.
@@ -89,7 +89,7 @@ SAMPLES: Mapping[str, Sample] = MappingProxyType(
 
 
 def sample_options(workload: str, rows: int) -> dict[str, catalog.Option]:
-    """The options that a workload is generated with to be checked.
+    """Returns the options that a workload is generated with to be checked.
 
     Args:
         workload: The name of the workload.

@@ -19,7 +19,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 def session(
     app_name: str = "penstock", cores: int = 2, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark inside this process, or give back the session that already runs.
+    """Starts Spark inside this process, or returns the session that already runs.
 
     Starting takes about ten seconds: share one session where you can.
 
@@ -72,7 +72,7 @@ def session(
 
 
 def _check_java() -> None:
-    """Without Java, Spark only says that its gateway exited."""
+    """Checks that Java is there: without it, Spark only reports that its gateway exited."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(java) is None:

@@ -1,7 +1,7 @@
 """A folder that appears all at once: it is filled under a hidden name and renamed when it is whole.
 
-Whoever is filling a folder holds a lock on it, which goes when the process does, however it ends. So a folder
-that nobody holds is what a killed run left behind, and the next attempt at the same place removes it.
+The process that fills a folder holds a lock on it, which is released when the process ends, however it ends.
+So a folder without a lock is the rest of a killed run, and the next attempt at the same place removes it.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _PAUSE_SECONDS = 0.1
 
 @contextlib.contextmanager
 def staged(path: str | PathLike[str]) -> Iterator[Path]:
-    """A new folder to fill, which gets its name when the block ends, or goes away if it fails.
+    """Opens a new folder to fill, which is renamed when the block ends, or deleted if the block fails.
 
     Args:
         path: Where the folder is to be; nothing is there yet.
@@ -57,7 +57,7 @@ def staged(path: str | PathLike[str]) -> Iterator[Path]:
     partial, lock = _create(target)
     try:
         yield partial
-        # Somebody else may have been faster.
+        # Another process may have been faster.
         _check_free(target)
         try:
             partial.rename(target)
@@ -97,7 +97,7 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _try_lock(folder: Path) -> int | None:
-    """A lock on a folder, or None if somebody holds it or it is gone."""
+    """Takes a lock on a folder; returns None if it is taken or the folder is gone."""
     if sys.platform == "win32":
         return None
     try:

@@ -1,14 +1,15 @@
 """Runs a pipeline on Structured Streaming: the same pipeline, on rows that keep coming.
 
 Spark cuts the rows into micro-batches. Each goes through the stages of the pipeline as in
-`penstock.spark.run`; what is still open is kept as state, and the next micro-batch goes on there. State,
-results and the record that both count are written before anybody sees a result, so a query that is killed and
-starts again neither loses a row nor gives a result twice.
+`penstock.spark.run`; open windows are kept as state, from which the next micro-batch continues. State,
+results and the record that commits both are written before a result is delivered, so a query that is killed
+and restarted neither loses a row nor delivers a result twice.
 
-M1. The rows of a micro-batch come at once: they are judged by the watermark behind the micro-batches before
-    it. So it does not matter in which order Spark brings them.
-M2. Behind a micro-batch, event time has come equally far on all partitions of a stage.
-M3. What is handed out of a micro-batch is what its record speaks of, however often it is handed out.
+SPARK-STREAM-1. All rows of a micro-batch are judged by the watermark after the previous micro-batch, so their
+                order within the micro-batch does not matter.
+SPARK-STREAM-2. After a micro-batch, all partitions of a stage have the same watermark.
+SPARK-STREAM-3. The results of a micro-batch are those that its record refers to, however often they are
+                delivered.
 """
 
 import contextlib
@@ -44,17 +45,16 @@ def stream(
     trigger: Mapping[str, Any] | None = None,
     on_error: Literal["fail", "skip"] = "fail",
 ) -> "SparkStream":
-    """Run a pipeline over streaming DataFrames, inside the executors, and start at once.
+    """Runs a pipeline over streaming DataFrames, inside the executors, and starts at once.
 
     All micro-batches together give the answer of `plan.run`, exactly once: a query that ends, by a failure or
-    by a kill, goes on where it was when it is started again with the same checkpoint. The rows of a
-    micro-batch come at once; a row is late if its window was over by the watermark behind the micro-batches
-    before it.
+    by a kill, continues when it is started again with the same checkpoint. All rows of a micro-batch are
+    judged alike: a row is late if its window was closed by the watermark after the previous micro-batch.
 
     Args:
         plan: The pipeline.
         data: The rows; for several streams a mapping of their names.
-        checkpoint: A folder for what has to be known to go on, on a file system that all executors reach.
+        checkpoint: A folder for the state between runs, on a file system that all executors reach.
         out: A folder for the results of this checkpoint alone: each micro-batch becomes a folder `batch=...`
             of Parquet files, which appears all at once.
         sink: A function that takes the results of a micro-batch as a DataFrame, and its number. It is called
@@ -124,7 +124,7 @@ def stream(
 class SparkStream:
     """A pipeline that runs on a stream of Spark. It is made by `stream`.
 
-    It is stopped at the end of a `with` block, which fails if the query has failed and nobody was told.
+    It is stopped at the end of a `with` block, which fails if the query has failed unnoticed.
 
     Attributes:
         query: Spark's own handle.
@@ -198,7 +198,7 @@ class SparkStream:
         return self.query.isActive
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it has ended: because it was stopped, or its trigger has nothing more to do.
+        """Waits until the stream has ended: because it was stopped, or its trigger has nothing more to do.
 
         Args:
             timeout: For how many seconds at most.
@@ -228,7 +228,7 @@ class SparkStream:
             return bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
 
     def stop(self) -> None:
-        """Stop it. The micro-batch at hand is made again when it is started the next time.
+        """Stops the stream. The current micro-batch runs again at the next start.
 
         Example:
             >>> import tempfile
@@ -249,7 +249,7 @@ class SparkStream:
         self.query.stop()
 
     def finish(self) -> None:
-        """Close everything that is open, because no row follows: the last results are handed out.
+        """Closes all open windows, because no row follows, and delivers the last results.
 
         Wait for the end before. Nothing can be added to this checkpoint afterwards; to finish it again does
         nothing. Results that may not have been handed out, because it was stopped in the middle, are handed

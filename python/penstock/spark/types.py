@@ -26,7 +26,7 @@ _WIDER = {
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The columns of an Arrow schema as Spark has them.
+    """Converts the columns of an Arrow schema to those of Spark.
 
     Timestamps are in microseconds, the only unit of Spark; those without a time zone are `timestamp_ntz`.
     Unsigned integers get the next wider type, and text is `string` however Arrow keeps it.
@@ -51,7 +51,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def in_spark_types(batch: _Rows) -> _Rows:
-    """The same rows in the types of `spark_schema`.
+    """Converts rows to the types of `spark_schema`.
 
     Args:
         batch: Rows in any types that Spark can hold, as a batch or as a table.

@@ -38,7 +38,7 @@ def validate(
     batches: Mapping[str, ArrowData] | None = None,
     engine: Place = "local",
 ) -> dict[str, Comparison]:
-    """Compare the engine's answers with Spark's, for all queries of a workload or for one.
+    """Compares the engine's answers with Spark's, for all queries of a workload or for one.
 
     Args:
         spark: The session, in UTC.
@@ -93,7 +93,7 @@ def validate(
 
 
 def tolerance_of(query: str) -> float:
-    """By how much the floats of a query's answer may differ from Spark's: not at all, where they are exact.
+    """Returns how much the floats of a query's answer may differ from Spark's: 0 where they are exact.
 
     Args:
         query: The name of the query.
@@ -121,7 +121,7 @@ def _check_engine(engine: str, result: object | None, batches: Mapping[str, Arro
 
 
 def _given(tables: Sequence[str], rows: Callable[[str], _T]) -> _T | dict[str, _T]:
-    """What a plan over these tables takes: streams have names only where there are several."""
+    """Returns the input of a plan over these tables: streams have names only where there are several."""
     found = {table: rows(table) for table in tables}
     return found if len(found) > 1 else found[tables[0]]
 

@@ -22,7 +22,7 @@ def read_fields(
     fields: int,
     and_more: bool = False,
 ) -> "pyarrow.Table":
-    """The rows that `row` makes of the fields of each line, in the order of the file.
+    """Reads the rows that `row` makes of the fields of each line, in the order of the file.
 
     A line has `fields` of them, or with `and_more` at least so many; lines without any are passed over.
     """

@@ -1,6 +1,6 @@
 """Every workload by name: the tables that can be generated, and the queries over them.
 
-This is what the data pipeline goes by: what it makes, writes down and checks is what stands here.
+The data pipeline generates, records and checks what this catalog lists.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,7 +82,7 @@ class Workload:
     split: Callable[[Any, int], int] = _all_of_them
 
     def rows_of(self, table: str, rows: int) -> int:
-        """How many rows of a table there are in a data set of `rows` rows in all.
+        """Returns the number of rows of a table in a data set of `rows` rows in all.
 
         Args:
             table: The table.
@@ -104,7 +104,7 @@ class Workload:
         return self.split(table, rows)
 
     def generator(self, table: str | None = None) -> Callable[..., Generated]:
-        """What makes the rows of a table.
+        """Returns the generator of a table.
 
         Args:
             table: The table; None where there is only one.
@@ -132,7 +132,7 @@ class Workload:
         return self.tables[table]
 
     def query(self, name: str) -> Query:
-        """One of the queries.
+        """Returns one of the queries.
 
         Args:
             name: Its name.
@@ -171,7 +171,7 @@ class Workload:
         }
 
     def check_options(self, options: Mapping[str, object]) -> None:
-        """Refuse options that the generators do not have. What they are set to is the generators' affair.
+        """Refuses options that the generators do not have. The generators check the values.
 
         Args:
             options: The options by name.
@@ -213,7 +213,7 @@ class Workload:
         return {name: _read(name, text, type(known[name])) for name, text in texts.items()}
 
     def rows_in_all(self, seed: int, options: Mapping[str, Option]) -> int | None:
-        """How many rows there are where the data ends by itself.
+        """Returns the number of rows of data that has an end.
 
         Args:
             seed: The seed of the data.
@@ -233,7 +233,7 @@ class Workload:
         return sum(known) if len(known) == len(ends) else None
 
     def delay(self, options: Mapping[str, Option]) -> Duration | None:
-        """The delay with which no row of a data set comes too late.
+        """Returns the delay with which no row of a data set is late.
 
         Args:
             options: What the data set was made with.
@@ -251,14 +251,14 @@ class Workload:
         """
         late_ms = _MAX_LATE_MS if options.get("late_every", 0) else 0
         moved_ms = int(options.get("out_of_order_ms", 0)) + 1_000 * int(options.get("out_of_order_s", 0))
-        # A row may be moved ahead by this much and the one behind it back.
+        # A row may be moved ahead by this much and the next one back.
         return self.delay_for(2 * moved_ms + late_ms)
 
     def delay_for(self, disorder_ms: int) -> Duration | None:
-        """The delay with which no row comes too late, from how far rows are out of order.
+        """Returns the delay with which no row is late, given how far rows are out of order.
 
         Args:
-            disorder_ms: By how many milliseconds a row lies behind one before it, at most.
+            disorder_ms: How many milliseconds a row is older than one before it, at most.
 
         Returns:
             A delay for `Query.build`, None where the usual one does. LRB counts in whole seconds, all others
@@ -277,7 +277,7 @@ class Workload:
 
 
 def workload(name: str) -> Workload:
-    """One of the workloads.
+    """Returns one of the workloads.
 
     Args:
         name: What it is called.
@@ -320,7 +320,7 @@ def _read(name: str, text: str, kind: type[Option]) -> Option:
 
 
 def _with_delay(plan: Callable[..., Stream], seed: int, delay: Duration | None) -> Stream:
-    """For queries that do not depend on the seed."""
+    """Adapts a query that does not depend on the seed."""
     return plan() if delay is None else plan(delay=delay)
 
 

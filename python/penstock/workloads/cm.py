@@ -46,7 +46,7 @@ def generate(
     zipf: float = 1.3,
     fail_share: float = 0.005,
 ) -> Generated:
-    """Rows `[start, start + rows)` of the endless data set.
+    """Generates rows `[start, start + rows)` of the endless data set.
 
     Args:
         rows: How many rows.
@@ -88,7 +88,7 @@ def generate(
 
 
 def schema() -> _penstock.Schema:
-    """The columns of the events, which are those of the trace.
+    """Returns the columns of the events, which are those of the trace.
 
     Returns:
         An Arrow schema with `names` and `types`.
@@ -102,7 +102,7 @@ def schema() -> _penstock.Schema:
 
 
 def read(path: str | PathLike[str]) -> "pyarrow.Table":
-    """The events of a published file: `google-cluster-data.txt`, as LightSaber has it.
+    """Reads the events of a published file: `google-cluster-data.txt`, as LightSaber has it.
 
     A line has the columns of `schema` with blanks between them. Times are in whole seconds there, and in
     milliseconds here.
@@ -131,7 +131,7 @@ def read(path: str | PathLike[str]) -> "pyarrow.Table":
 
 
 def events(delay: Duration = "2s") -> Stream:
-    """The stream of the events.
+    """Declares the stream of events.
 
     Args:
         delay: By how much rows may come out of order.
@@ -148,7 +148,7 @@ def events(delay: Duration = "2s") -> Stream:
 
 
 def cm1(delay: Duration = "2s") -> Stream:
-    """CM1: the sum of the processors that are asked for, per category.
+    """Builds CM1: the sum of the requested processors per category.
 
     Args:
         delay: By how much rows may come out of order.
@@ -165,7 +165,7 @@ def cm1(delay: Duration = "2s") -> Stream:
 
 
 def cm2(delay: Duration = "2s") -> Stream:
-    """CM2: the sum of the processors that failed tasks asked for, per job.
+    """Builds CM2: the sum of the processors that failed tasks requested, per job.
 
     Args:
         delay: By how much rows may come out of order.

@@ -32,12 +32,11 @@ class Generated(Frozen):
     _schema: _penstock.Schema
 
     def __init__(self, make: Callable[..., _penstock.BatchStream], **arguments: Any) -> None:
-        # A stream that nobody reads costs nothing, and wrong options come to light here rather than at the
-        # first read.
+        # An unread stream costs nothing, and wrong options are reported here rather than at the first read.
         self._fill(_make=make, _arguments=arguments, _schema=make(**arguments).schema)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as an Arrow stream; see the Arrow PyCapsule protocol."""
+        """Exports the rows as an Arrow stream; see the Arrow PyCapsule protocol."""
         return self._make(**self._arguments).__arrow_c_stream__(requested_schema)
 
     @property
@@ -63,7 +62,7 @@ class Generated(Frozen):
 def generate_table(
     name: str, table: str, rows: int | None, seed: int, start: int, batch_rows: int, **options: float
 ) -> Generated:
-    """Rows `[start, start + rows)` of a table of a workload, or all from `start` on if it ends.
+    """Generates rows `[start, start + rows)` of a table, or all from `start` on if it has an end.
 
     Args:
         name: The workload.
@@ -106,7 +105,7 @@ def _described(
     batch_rows: int,
     options: Mapping[str, Any],
 ) -> str:
-    """The table of a workload, with what is not as usual. Batches do not matter to the rows."""
+    """Formats the table of a workload with its non-default options. Batches do not affect the rows."""
     usual = {"start": 0, **_penstock.workload_options(name, table)}
     chosen = {"start": start, **options}
     unusual = {option: value for option, value in chosen.items() if value != usual[option]}

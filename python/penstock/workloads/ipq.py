@@ -44,7 +44,7 @@ def generate(
     out_of_order_ms: int = 0,
     late_every: int = 0,
 ) -> Generated:
-    """Rows `[start, start + rows)` of one source of one of the streams, each of which is endless.
+    """Generates rows `[start, start + rows)` of one source of one of the streams, each of which is endless.
 
     Args:
         table: "revenue" or "logs".
@@ -90,7 +90,7 @@ def generate(
 
 
 def schema(table: Literal["revenue", "logs"]) -> _penstock.Schema:
-    """The columns of one of the streams.
+    """Returns the columns of one of the streams.
 
     Args:
         table: "revenue" or "logs".
@@ -109,7 +109,7 @@ def schema(table: Literal["revenue", "logs"]) -> _penstock.Schema:
 
 
 def revenue(delay: Duration = "2s") -> Stream:
-    """The stream of the ad revenue.
+    """Declares the stream of the ad revenue.
 
     Args:
         delay: By how much rows may come out of order.
@@ -126,7 +126,7 @@ def revenue(delay: Duration = "2s") -> Stream:
 
 
 def logs(delay: Duration = "2s") -> Stream:
-    """The stream of the logs.
+    """Declares the stream of the logs.
 
     Args:
         delay: By how much rows may come out of order.
@@ -143,7 +143,7 @@ def logs(delay: Duration = "2s") -> Stream:
 
 
 def ipq1(window: Duration = "1s", delay: Duration = "2s") -> Stream:
-    """IPQ1: the sum of the revenue per key, in tumbling windows.
+    """Builds IPQ1: the sum of the revenue per key, in tumbling windows.
 
     Args:
         window: How long the windows are.
@@ -161,7 +161,7 @@ def ipq1(window: Duration = "1s", delay: Duration = "2s") -> Stream:
 
 
 def ipq2(window: Duration = "1s", slide: Duration = "500ms", delay: Duration = "2s") -> Stream:
-    """IPQ2: the sum of the revenue per key, in sliding windows.
+    """Builds IPQ2: the sum of the revenue per key, in sliding windows.
 
     Args:
         window: How long the windows are.
@@ -180,7 +180,7 @@ def ipq2(window: Duration = "1s", slide: Duration = "500ms", delay: Duration = "
 
 
 def ipq3(window: Duration = "1s", delay: Duration = "2s") -> Stream:
-    """IPQ3: the number of rows of each value of the other key, in tumbling windows.
+    """Builds IPQ3: the number of rows of each value of the other key, in tumbling windows.
 
     Args:
         window: How long the windows are.
@@ -198,7 +198,7 @@ def ipq3(window: Duration = "1s", delay: Duration = "2s") -> Stream:
 
 
 def ipq4(window: Duration = "1s", delay: Duration = "2s") -> Stream:
-    """IPQ4: how many pairs of revenue and logs have the same key in the same window.
+    """Builds IPQ4: the number of pairs of revenue and logs with the same key in the same window.
 
     Both streams are joined in tumbling windows, and the pairs of a window are counted per key.
 
@@ -261,7 +261,7 @@ def tenants(
     bulk_rate: int = 10_000,
     bulk_skew: int = 1,
 ) -> list[Job]:
-    """The jobs of mixed tenants: some that must answer soon, beside some that only have a lot to do.
+    """Builds the jobs of mixed tenants: some with a latency target, beside some with a high load only.
 
     Jobs that are latency-sensitive have windows of one second, sources that send a message of 1000 rows every
     second, and a target of 800 ms. Bulk jobs have windows of ten seconds, sources whose volume changes from
@@ -338,7 +338,7 @@ def _job(
 
 
 def _merged(table: Literal["revenue", "logs"], sources: int) -> Stream:
-    """The rows of all sources of a stream. They come in order in each, so that none is waited for."""
+    """Merges the rows of all sources of a stream. Each source is in order, so that none is waited for."""
     return union(
         *(stream(schema(table), time="timestamp", name=f"{table}{source}") for source in range(sources))
     )

@@ -91,7 +91,7 @@ def generate(
     out_of_order_s: int = 0,
     late_every: int = 0,
 ) -> Generated:
-    """Rows `[start, start + rows)` of the traffic. It has an end: by default, three hours of one expressway.
+    """Generates rows `[start, start + rows)` of the traffic: by default, three hours of one expressway.
 
     Args:
         rows: How many rows; None is all that there are.
@@ -140,7 +140,7 @@ def generate(
 
 
 def schema() -> _penstock.Schema:
-    """The columns of the input.
+    """Returns the columns of the input.
 
     Returns:
         An Arrow schema with `names` and `types`.
@@ -154,7 +154,7 @@ def schema() -> _penstock.Schema:
 
 
 def position_reports(delay: int = 2) -> Stream:
-    """The stream that all branches read. Given to several of them, it is read once.
+    """Declares the stream that all branches read. Given to several of them, it is read once.
 
     Args:
         delay: By how many seconds rows may come out of order.
@@ -175,7 +175,7 @@ def position_reports(delay: int = 2) -> Stream:
 
 
 def accidents(reports: Stream | None = None, minute: int = 60) -> Stream:
-    """Where vehicles stand: two or more with four reports each of the same place and lane, at speed 0.
+    """Finds stopped vehicles: two or more with four reports each of the same place and lane, at speed 0.
 
     Args:
         reports: The position reports, if they are shared with other pipelines or come out of order by more.
@@ -214,7 +214,7 @@ def accidents(reports: Stream | None = None, minute: int = 60) -> Stream:
 
 
 def lav(reports: Stream | None = None, minute: int = 60) -> Stream:
-    """The latest average velocity of each segment: the mean of its values in the last five minutes.
+    """Computes the latest average velocity of each segment: the mean of its values in five minutes.
 
     The value of a minute is the mean over its vehicles of each vehicle's mean speed; minutes without vehicles
     have none, and up to four of them in a row are bridged.
@@ -244,7 +244,7 @@ def lav(reports: Stream | None = None, minute: int = 60) -> Stream:
 
 
 def vehicles(reports: Stream | None = None, minute: int = 60) -> Stream:
-    """How many vehicles report from each segment in a minute; one that reports twice counts once.
+    """Counts the vehicles that report from each segment in a minute; one that reports twice counts once.
 
     Args:
         reports: The position reports, if they are shared with other pipelines or come out of order by more.
@@ -262,7 +262,7 @@ def vehicles(reports: Stream | None = None, minute: int = 60) -> Stream:
 
 
 def tolls(reports: Stream | None = None, minute: int = 60) -> Stream:
-    """The toll of each segment and minute with vehicles, whether or not there are accidents.
+    """Computes the toll of each segment and minute with vehicles, regardless of accidents.
 
     Args:
         reports: The position reports, if they are shared with other pipelines or come out of order by more.
@@ -287,7 +287,7 @@ def tolls(reports: Stream | None = None, minute: int = 60) -> Stream:
 
 
 def query(minute: int = 60, delay: int = 2) -> Stream:
-    """The benchmark's query: the toll of each segment and minute, which is 0 near accidents.
+    """Builds the benchmark's query: the toll of each segment and minute, which is 0 near accidents.
 
     An accident counts in the minutes in which a sliding window that reports it ends, and waives the tolls of
     its own segment and the four before it.
@@ -340,7 +340,7 @@ def query(minute: int = 60, delay: int = 2) -> Stream:
 
 
 def lrb1(delay: int = 2) -> Stream:
-    """LRB1: the segments that are slow, by the reports of the last 300 seconds, every second.
+    """Builds LRB1: the segments that are slow, by the reports of the last 300 seconds, every second.
 
     Args:
         delay: By how many seconds rows may come out of order.
@@ -363,7 +363,7 @@ def lrb1(delay: int = 2) -> Stream:
 
 
 def lrb2(delay: int = 2) -> Stream:
-    """LRB2: how many vehicles were in each segment in the last 30 seconds, every second.
+    """Builds LRB2: the number of vehicles in each segment in the last 30 seconds, every second.
 
     The reports of a vehicle in a segment are counted first, and then the vehicles that have a count in the
     same window: so one that reports twice counts once.
@@ -393,7 +393,7 @@ def lrb2(delay: int = 2) -> Stream:
 
 
 def read(path: str | PathLike[str]) -> "pyarrow.Table":
-    """The position reports of a published file: `lrb-data-small-ht.txt`, as LightSaber has it.
+    """Reads the position reports of a published file: `lrb-data-small-ht.txt`, as LightSaber has it.
 
     A line has time, vehicle, speed, highway, lane, direction and position with tabs between them, in the
     units of `schema`. The segment follows from the position; the type is 0, and what only other rows use is

@@ -39,7 +39,7 @@ def generate(
     out_of_order_ms: int = 0,
     late_every: int = 0,
 ) -> Generated:
-    """Rows `[start, start + rows)` of the endless data set.
+    """Generates rows `[start, start + rows)` of the endless data set.
 
     Args:
         rows: How many rows.
@@ -75,7 +75,7 @@ def generate(
 
 
 def schema() -> _penstock.Schema:
-    """The columns of the readings.
+    """Returns the columns of the readings.
 
     Returns:
         An Arrow schema with `names` and `types`.
@@ -89,7 +89,7 @@ def schema() -> _penstock.Schema:
 
 
 def read(path: str | PathLike[str]) -> "pyarrow.Table":
-    """The readings of a published file: `DEBS2012-small.txt`, as LightSaber has it.
+    """Reads the readings of a published file: `DEBS2012-small.txt`, as LightSaber has it.
 
     A line has the columns of `schema`, and 42 switches that are left out, with tabs between them. Times are
     in ISO 8601 with ten millionths of a second there. Here they are in milliseconds of UTC, and what is below
@@ -120,7 +120,7 @@ def read(path: str | PathLike[str]) -> "pyarrow.Table":
 
 
 def readings(delay: Duration = "2s") -> Stream:
-    """The stream of the readings.
+    """Declares the stream of readings.
 
     Args:
         delay: By how much rows may come out of order.
@@ -137,7 +137,7 @@ def readings(delay: Duration = "2s") -> Stream:
 
 
 def me1(delay: Duration = "2s") -> Stream:
-    """ME1: the mean power of each main phase in the last minute, every second.
+    """Builds ME1: the mean power of each main phase in the last minute, every second.
 
     Args:
         delay: By how much rows may come out of order.

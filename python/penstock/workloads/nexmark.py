@@ -106,7 +106,7 @@ def generate(
     auction_bytes: int = 500,
     bid_bytes: int = 100,
 ) -> Generated:
-    """Rows `[start, start + rows)` of one of the streams, each of which is endless.
+    """Generates rows `[start, start + rows)` of one of the streams, each of which is endless.
 
     Streams that are made with the same options belong together; `rows_of` says how many rows of each there
     are in the same time.
@@ -170,7 +170,7 @@ def generate(
 
 
 def rows_of(table: Literal["person", "auction", "bid"], events: int) -> int:
-    """How many of the first events belong to one of the streams: one in 50 is a person, three are auctions.
+    """Counts how many of the first events belong to a stream: one in 50 is a person, three are auctions.
 
     Args:
         table: "person", "auction" or "bid".
@@ -196,7 +196,7 @@ def rows_of(table: Literal["person", "auction", "bid"], events: int) -> int:
 
 
 def schema(name: Literal["person", "auction", "bid"]) -> _penstock.Schema:
-    """The columns of one of the streams.
+    """Returns the columns of one of the streams.
 
     Args:
         name: "person", "auction" or "bid".
@@ -213,7 +213,7 @@ def schema(name: Literal["person", "auction", "bid"]) -> _penstock.Schema:
 
 
 def person(delay: Duration = _DELAY) -> Stream:
-    """The stream of the persons who join.
+    """Declares the stream of persons who join.
 
     Args:
         delay: By how much rows may come out of order.
@@ -230,7 +230,7 @@ def person(delay: Duration = _DELAY) -> Stream:
 
 
 def auction(delay: Duration = _DELAY) -> Stream:
-    """The stream of the auctions that open.
+    """Declares the stream of auctions that open.
 
     Args:
         delay: By how much rows may come out of order.
@@ -247,7 +247,7 @@ def auction(delay: Duration = _DELAY) -> Stream:
 
 
 def bid(delay: Duration = _DELAY) -> Stream:
-    """The stream of the bids.
+    """Declares the stream of bids.
 
     Args:
         delay: By how much rows may come out of order.
@@ -281,7 +281,7 @@ def q0(delay: Duration = _DELAY) -> Stream:
 
 
 def q1(delay: Duration = _DELAY) -> Stream:
-    """Currency conversion: the bids, with prices in euros instead of dollars, as exact decimals.
+    """Builds Q1, currency conversion: the bids, with prices in euros instead of dollars, as exact decimals.
 
     Args:
         delay: By how much rows may come out of order.
@@ -299,7 +299,7 @@ def q1(delay: Duration = _DELAY) -> Stream:
 
 
 def q2(delay: Duration = _DELAY) -> Stream:
-    """Selection: the bids on every 123rd auction.
+    """Builds Q2, selection: the bids on every 123rd auction.
 
     Args:
         delay: By how much rows may come out of order.
@@ -316,7 +316,7 @@ def q2(delay: Duration = _DELAY) -> Stream:
 
 
 def q3(window: Duration = "10s", delay: Duration = _DELAY) -> Stream:
-    """Local item suggestion: who sells in category 10 in Oregon, Idaho or California.
+    """Builds Q3, local item suggestion: who sells in category 10 in Oregon, Idaho or California.
 
     Args:
         window: How long the tumbling windows are in which a person and an auction meet.
@@ -341,7 +341,7 @@ def q3(window: Duration = "10s", delay: Duration = _DELAY) -> Stream:
 
 
 def q5(delay: Duration = _DELAY) -> Stream:
-    """Hot items: the auctions with the most bids in the last ten seconds, every two seconds; all that tie.
+    """Builds Q5, hot items: the auctions with the most bids in ten seconds, every two seconds, with ties.
 
     Args:
         delay: By how much rows may come out of order.
@@ -366,7 +366,7 @@ def q5(delay: Duration = _DELAY) -> Stream:
 
 
 def q7(delay: Duration = _DELAY) -> Stream:
-    """Highest bid: the bids with the highest price of each ten seconds; all that tie.
+    """Builds Q7, highest bid: the bids with the highest price of each ten seconds, with ties.
 
     Args:
         delay: By how much rows may come out of order.
@@ -388,7 +388,7 @@ def q7(delay: Duration = _DELAY) -> Stream:
 
 
 def q8(delay: Duration = _DELAY) -> Stream:
-    """Monitor new users: the persons who opened an auction in the ten seconds in which they joined.
+    """Builds Q8, monitor new users: the persons who opened an auction in the ten seconds of joining.
 
     Args:
         delay: By how much rows may come out of order.
@@ -408,7 +408,7 @@ def q8(delay: Duration = _DELAY) -> Stream:
 
 
 def q11(delay: Duration = _DELAY) -> Stream:
-    """User sessions: the bids of each person, until a pause of ten seconds.
+    """Builds Q11, user sessions: the bids of each person, until a pause of ten seconds.
 
     Args:
         delay: By how much rows may come out of order.

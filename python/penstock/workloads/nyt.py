@@ -107,7 +107,7 @@ def generate(
 
 
 def schema() -> _penstock.Schema:
-    """The columns of the trips.
+    """Returns the columns of the trips.
 
     Returns:
         An Arrow schema with `names` and `types`.
@@ -121,7 +121,7 @@ def schema() -> _penstock.Schema:
 
 
 def trips(delay: Duration = "2s") -> Stream:
-    """The stream of the trips. The time of a trip is its end, which is when it becomes known.
+    """Declares the stream of trips. The time of a trip is its end, which is when it becomes known.
 
     Args:
         delay: By how much rows may come out of order.
@@ -138,7 +138,7 @@ def trips(delay: Duration = "2s") -> Stream:
 
 
 def row(latitude: Expr) -> Expr:
-    """The row of the grid, from 1 in the north to 600 in the south; others lie outside.
+    """Computes the row of the grid, from 1 in the north to 600 in the south; others are outside.
 
     Args:
         latitude: In degrees.
@@ -157,7 +157,7 @@ def row(latitude: Expr) -> Expr:
 
 
 def column(longitude: Expr) -> Expr:
-    """The column of the grid, from 1 in the west to 600 in the east; others lie outside.
+    """Computes the column of the grid, from 1 in the west to 600 in the east; others are outside.
 
     Args:
         longitude: In degrees, negative in the west.
@@ -176,7 +176,7 @@ def column(longitude: Expr) -> Expr:
 
 
 def cell(row: Expr, column: Expr) -> Expr:
-    """The number of a cell that lies on the grid.
+    """Computes the number of a cell on the grid.
 
     Args:
         row: From 1 to 600.
@@ -198,7 +198,7 @@ def cell(row: Expr, column: Expr) -> Expr:
 
 
 def query(delay: Duration = "2s", window: Window | None = None) -> Stream:
-    """The benchmark's query: trips and mean distance per pick-up cell and window.
+    """Builds the benchmark's query: trips and mean distance per pick-up cell and window.
 
     Args:
         delay: By how much rows may come out of order.

@@ -44,7 +44,7 @@ def generate(
     houses: int = 10,
     zipf: float = 0.0,
 ) -> Generated:
-    """Rows `[start, start + rows)` of the endless data set.
+    """Generates rows `[start, start + rows)` of the endless data set.
 
     Args:
         rows: How many rows. A reading is two of them.
@@ -85,7 +85,7 @@ def generate(
 
 
 def schema() -> _penstock.Schema:
-    """The columns of the readings.
+    """Returns the columns of the readings.
 
     Returns:
         An Arrow schema with `names` and `types`.
@@ -99,7 +99,7 @@ def schema() -> _penstock.Schema:
 
 
 def read(path: str | PathLike[str]) -> "pyarrow.Table":
-    """The readings of a published file: `smartgrid-data.txt`, as LightSaber has it.
+    """Reads the readings of a published file: `smartgrid-data.txt`, as LightSaber has it.
 
     A line has the columns of `schema` with blanks between them. Times are in whole seconds there, and in
     milliseconds here.
@@ -128,7 +128,7 @@ def read(path: str | PathLike[str]) -> "pyarrow.Table":
 
 
 def readings(delay: Duration = "2s") -> Stream:
-    """The stream of the readings.
+    """Declares the stream of readings.
 
     Args:
         delay: By how much rows may come out of order.
@@ -145,7 +145,7 @@ def readings(delay: Duration = "2s") -> Stream:
 
 
 def sg1(delay: Duration = "2s") -> Stream:
-    """SG1: the mean of all values of the last hour, every second.
+    """Builds SG1: the mean of all values of the last hour, every second.
 
     Args:
         delay: By how much rows may come out of order.
@@ -162,7 +162,7 @@ def sg1(delay: Duration = "2s") -> Stream:
 
 
 def sg2(delay: Duration = "2s") -> Stream:
-    """SG2: the mean of the values of each plug in the last 128 seconds, every second.
+    """Builds SG2: the mean of the values of each plug in the last 128 seconds, every second.
 
     Args:
         delay: By how much rows may come out of order.
@@ -180,7 +180,7 @@ def sg2(delay: Duration = "2s") -> Stream:
 
 
 def sg3(delay: Duration = "2s") -> Stream:
-    """SG3: the rows of SG2 whose mean is above that of SG1.
+    """Builds SG3: the rows of SG2 whose mean is above that of SG1.
 
     Windows match where they end at the same time: the last 128 seconds of a plug are set against the last
     hour of all plugs. As that hour holds those seconds, there is a mean to compare with for every row of SG2.

@@ -38,7 +38,7 @@ def generate(
     view_share: float = 1 / 3,
     switch_every_s: int = 0,
 ) -> Generated:
-    """Rows `[start, start + rows)` of the endless data set.
+    """Generates rows `[start, start + rows)` of the endless data set.
 
     Args:
         rows: How many rows.
@@ -84,7 +84,7 @@ def generate(
 
 
 def schema(strings: bool = False) -> _penstock.Schema:
-    """The columns of the events.
+    """Returns the columns of the events.
 
     Args:
         strings: Text instead of numbers.
@@ -103,7 +103,7 @@ def schema(strings: bool = False) -> _penstock.Schema:
 
 
 def campaigns(seed: int = 7, strings: bool = False) -> Generated:
-    """The table that says which campaign an ad belongs to.
+    """Returns the table of the campaign that each ad belongs to.
 
     Args:
         seed: Which data set; the same as for `generate`.
@@ -124,7 +124,7 @@ def campaigns(seed: int = 7, strings: bool = False) -> Generated:
 
 
 def query(delay: Duration = "2s", campaigns: ArrowData | None = None, strings: bool = False) -> Stream:
-    """The benchmark's query: views per campaign in windows of ten seconds.
+    """Builds the benchmark's query: views per campaign in windows of ten seconds.
 
     Args:
         delay: By how much rows may come out of order.

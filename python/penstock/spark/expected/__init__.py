@@ -41,7 +41,7 @@ _ANSWERS: Mapping[str, Mapping[str, Callable[..., DataFrame]]] = MappingProxyTyp
 def expected(
     spark: SparkSession, workload: str, query: str, frames: Mapping[str, DataFrame], seed: int = 7
 ) -> DataFrame:
-    """The answer that a query must give over some data.
+    """Computes the answer that a query must give over some data.
 
     Args:
         spark: The session, in UTC.

@@ -13,7 +13,7 @@ _FAIL = 3
 
 
 def cm1(events: DataFrame) -> DataFrame:
-    """The sum of `cpu` per category.
+    """Sums `cpu` per category.
 
     Args:
         events: What happened to tasks.
@@ -31,7 +31,7 @@ def cm1(events: DataFrame) -> DataFrame:
 
 
 def cm2(events: DataFrame) -> DataFrame:
-    """The sum of `cpu` of the tasks that failed per job.
+    """Sums `cpu` of the failed tasks per job.
 
     Args:
         events: What happened to tasks.

@@ -11,7 +11,7 @@ _UNITS_PER_ONE = float(2**40)
 
 
 def as_units(value: Column) -> Column:
-    """A float32 as a whole number of very small units.
+    """Converts a float32 to a whole number of very small units.
 
     Args:
         value: Below 2^22 or so. What is not is an error of Spark's, and no wrong answer.
@@ -31,7 +31,7 @@ def as_units(value: Column) -> Column:
 
 
 def from_units(units: Column) -> Column:
-    """The float64 that is nearest to so many units.
+    """Returns the float64 that is nearest to a number of units.
 
     Args:
         units: How many units.

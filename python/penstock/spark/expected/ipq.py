@@ -12,7 +12,7 @@ _SLIDE = SECOND // 2
 
 
 def ipq1(revenue: DataFrame) -> DataFrame:
-    """The sum of the revenue per key.
+    """Sums the revenue per key.
 
     Args:
         revenue: The ad revenue.
@@ -35,7 +35,7 @@ def ipq1(revenue: DataFrame) -> DataFrame:
 
 
 def ipq2(revenue: DataFrame) -> DataFrame:
-    """The sum of the revenue per key every half second.
+    """Sums the revenue per key every half second.
 
     Args:
         revenue: The ad revenue.
@@ -55,7 +55,7 @@ def ipq2(revenue: DataFrame) -> DataFrame:
 
 
 def ipq3(revenue: DataFrame) -> DataFrame:
-    """The number of rows per value of the other key.
+    """Counts rows per value of the other key.
 
     Args:
         revenue: The ad revenue.
@@ -78,7 +78,7 @@ def ipq3(revenue: DataFrame) -> DataFrame:
 
 
 def ipq4(revenue: DataFrame, logs: DataFrame) -> DataFrame:
-    """How many pairs of the same key the two tables have in a window.
+    """Counts the pairs of the same key that the two tables have in a window.
 
     Args:
         revenue: The ad revenue.

@@ -26,7 +26,7 @@ _SEGMENT = ["xway", "dir", "seg"]
 
 
 def lrb(reports: DataFrame) -> DataFrame:
-    """The toll of each segment and minute with vehicles.
+    """Computes the toll of each segment and minute with vehicles.
 
     Args:
         reports: What cars report.
@@ -66,7 +66,7 @@ def lrb(reports: DataFrame) -> DataFrame:
 
 
 def lrb1(reports: DataFrame) -> DataFrame:
-    """The segments whose mean speed in 300 seconds is below 40, every second.
+    """Finds the segments whose mean speed in 300 seconds is below 40, every second.
 
     Args:
         reports: What cars report.
@@ -90,7 +90,7 @@ def lrb1(reports: DataFrame) -> DataFrame:
 
 
 def lrb2(reports: DataFrame) -> DataFrame:
-    """How many vehicles were in each segment in 30 seconds, every second.
+    """Counts the vehicles in each segment in 30 seconds, every second.
 
     Args:
         reports: What cars report.
@@ -129,13 +129,13 @@ def _position_reports(reports: DataFrame) -> DataFrame:
 
 
 def _vehicles(reports: DataFrame) -> DataFrame:
-    """How many different vehicles there are in each minute and segment."""
+    """Counts the distinct vehicles in each minute and segment."""
     minute = floor_to(F.col("time"), _MINUTE).alias("minute")
     return reports.groupBy(minute, *_SEGMENT).agg(F.count_distinct("vid").alias("vehicles"))
 
 
 def _lav(reports: DataFrame) -> DataFrame:
-    """The mean of the speeds of up to five minutes, each the mean of the vehicles' means."""
+    """Averages the speeds of up to five minutes, each the mean of the vehicles' means."""
     minute = floor_to(F.col("time"), _MINUTE).alias("minute")
     of_vehicles = reports.groupBy(minute, *_SEGMENT, "vid").agg(F.avg("speed").alias("speed"))
     of_minutes = of_vehicles.groupBy("minute", *_SEGMENT).agg(F.avg("speed").alias("speed"))
@@ -149,7 +149,7 @@ def _lav(reports: DataFrame) -> DataFrame:
 
 
 def _live_accidents(reports: DataFrame) -> DataFrame:
-    """The minutes and segments in which an accident waives the toll."""
+    """Finds the minutes and segments in which an accident waives the toll."""
     standing = reports.where((F.col("speed") == 0) & F.col("lane").between(1, 3))
     starts = sliding_starts(F.col("time"), _ACCIDENT_SIZE, _ACCIDENT_SLIDE)
     stops = (

@@ -12,7 +12,7 @@ _PHASES = ["mf01", "mf02", "mf03"]
 
 
 def me1(readings: DataFrame) -> DataFrame:
-    """The means.
+    """Computes the means.
 
     Args:
         readings: What was read.

@@ -21,7 +21,7 @@ _AT = "at"
 
 
 def q0(bid: DataFrame) -> DataFrame:
-    """The bids as they are.
+    """Returns the bids unchanged.
 
     Args:
         bid: The bids.
@@ -39,7 +39,7 @@ def q0(bid: DataFrame) -> DataFrame:
 
 
 def q1(bid: DataFrame) -> DataFrame:
-    """The bids, with prices in euros: 0.908 to the dollar.
+    """Converts the prices of bids to euros: 0.908 to the dollar.
 
     Args:
         bid: The bids.
@@ -58,7 +58,7 @@ def q1(bid: DataFrame) -> DataFrame:
 
 
 def q2(bid: DataFrame) -> DataFrame:
-    """The bids on every 123rd auction.
+    """Selects the bids on every 123rd auction.
 
     Args:
         bid: The bids.
@@ -103,7 +103,7 @@ def q3(auction: DataFrame, person: DataFrame) -> DataFrame:
 
 
 def q5(bid: DataFrame) -> DataFrame:
-    """The auctions with the most bids in ten seconds, every two seconds; all that tie.
+    """Finds the auctions with the most bids in ten seconds, every two seconds, with ties.
 
     Args:
         bid: The bids.
@@ -128,7 +128,7 @@ def q5(bid: DataFrame) -> DataFrame:
 
 
 def q7(bid: DataFrame) -> DataFrame:
-    """The bids with the highest price of each ten seconds; all that tie.
+    """Finds the bids with the highest price of each ten seconds, with ties.
 
     Args:
         bid: The bids.
@@ -150,7 +150,7 @@ def q7(bid: DataFrame) -> DataFrame:
 
 
 def q8(auction: DataFrame, person: DataFrame) -> DataFrame:
-    """The persons who opened an auction in the ten seconds in which they joined.
+    """Finds the persons who opened an auction in the ten seconds in which they joined.
 
     Args:
         auction: The auctions.
@@ -175,7 +175,7 @@ def q8(auction: DataFrame, person: DataFrame) -> DataFrame:
 
 
 def q11(bid: DataFrame) -> DataFrame:
-    """The bids of each person, until a pause of ten seconds or more.
+    """Counts the bids of each person, until a pause of ten seconds or more.
 
     Args:
         bid: The bids.

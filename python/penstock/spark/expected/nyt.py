@@ -48,7 +48,7 @@ def nyt(trips: DataFrame) -> DataFrame:
 
 
 def _cell(end: str) -> Column:
-    """The number of the cell of one end of a trip, from 1; null outside the grid."""
+    """Returns the number of the cell of one end of a trip, from 1; null outside the grid."""
     # How many cells it lies south and east of the corner: half a cell before the centre of the first one.
     south = (F.lit(_NORTH) - F.col(f"{end}_latitude")) * _METRES_SOUTH / _CELL_METRES + 0.5
     east = (F.col(f"{end}_longitude") - F.lit(_WEST)) * _METRES_EAST / _CELL_METRES + 0.5

@@ -20,7 +20,7 @@ _UNITS, _COUNT = "decimal(27, 0)", "decimal(10, 0)"
 
 
 def sg1(readings: DataFrame) -> DataFrame:
-    """The mean of all values of an hour.
+    """Averages all values of an hour.
 
     Args:
         readings: What was read.
@@ -39,7 +39,7 @@ def sg1(readings: DataFrame) -> DataFrame:
 
 
 def sg2(readings: DataFrame) -> DataFrame:
-    """The mean of the values of each plug in 128 seconds.
+    """Averages the values of each plug in 128 seconds.
 
     Args:
         readings: What was read.
@@ -58,7 +58,7 @@ def sg2(readings: DataFrame) -> DataFrame:
 
 
 def sg3(readings: DataFrame) -> DataFrame:
-    """The rows of SG2 whose mean is above that of the hour that ends with it.
+    """Selects the rows of SG2 whose mean is above that of the hour that ends with it.
 
     Args:
         readings: What was read.

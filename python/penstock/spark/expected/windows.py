@@ -46,7 +46,7 @@ def epoch_micros(time: Column) -> Column:
 
 
 def as_timestamp(micros: Column) -> Column:
-    """The timestamp without a time zone that is so many microseconds after 1970: undoes `epoch_micros`.
+    """Converts microseconds since 1970 to a timestamp without a time zone: the inverse of `epoch_micros`.
 
     Args:
         micros: Microseconds since 1970.
@@ -65,7 +65,7 @@ def as_timestamp(micros: Column) -> Column:
 
 
 def floor_to(time: Column, step: int) -> Column:
-    """The largest multiple of `step` that is not above `time`; exact, and also for times before 0.
+    """Rounds `time` down to a multiple of `step`; exact, also for times before 0.
 
     Args:
         time: The time, a whole number.
@@ -86,7 +86,7 @@ def floor_to(time: Column, step: int) -> Column:
 
 
 def sliding_starts(time: Column, size: int, slide: int) -> Column:
-    """An array of the starts of all sliding windows that a time lies in. The slide divides the size.
+    """Returns an array of the starts of all sliding windows that contain a time. The slide divides the size.
 
     Args:
         time: The time, a whole number.
@@ -110,7 +110,7 @@ def sliding_starts(time: Column, size: int, slide: int) -> Column:
 def sliding_sums(
     rows: DataFrame, *, time: Column, size: int, slide: int, keys: Sequence[str], values: Sequence[str] = ()
 ) -> DataFrame:
-    """How many rows each sliding window has per key, and the sums of some columns.
+    """Computes the number of rows of each sliding window per key, and the sums of some columns.
 
     A row comes into the windows at one start and is out of them again at a later one. The changes are put in
     order and added up, so the cost goes by the rows and by the results, not by the windows of each row. As
@@ -143,7 +143,7 @@ def sliding_sums(
 def sliding_steps(
     rows: DataFrame, *, time: Column, size: int, slide: int, keys: Sequence[str], values: Sequence[str] = ()
 ) -> DataFrame:
-    """What `sliding_sums` gives, with one row for all windows in a row that have the same rows in them.
+    """Computes `sliding_sums`, with one row for all consecutive windows that contain the same rows.
 
     Args:
         rows: The rows.
@@ -177,7 +177,7 @@ def sliding_steps(
 
 
 def each_start(steps: DataFrame, slide: int) -> DataFrame:
-    """One row for each window instead of one for all from `start` to `end`.
+    """Expands a row for all windows from `start` to `end` into one row for each window.
 
     Args:
         steps: What `sliding_steps` gives.
@@ -199,7 +199,7 @@ def each_start(steps: DataFrame, slide: int) -> DataFrame:
 
 
 def running_sums(changes: DataFrame, *, keys: Sequence[str], values: Sequence[str]) -> DataFrame:
-    """What changes add up to, from each to the next.
+    """Computes running sums of changes.
 
     Args:
         changes: The columns `start`, which says when, the keys, and the values, which say by how much.
@@ -230,7 +230,7 @@ def running_sums(changes: DataFrame, *, keys: Sequence[str], values: Sequence[st
 
 
 def with_bounds(start: Column, size: int) -> list[Column]:
-    """The columns `window_start` and `window_end` of results, from a start in microseconds.
+    """Adds the columns `window_start` and `window_end`, from a start in microseconds.
 
     Args:
         start: Where a window begins, in microseconds.

@@ -14,7 +14,7 @@ _VIEWS = {"bigint": 0, "string": "view"}
 
 
 def expected_ysb(spark: SparkSession, df: DataFrame, campaigns: object) -> DataFrame:
-    """The answer to the YSB query: views per campaign in tumbling windows of ten seconds.
+    """Computes the answer to the YSB query: views per campaign in tumbling windows of ten seconds.
 
     Spark counts every row of `df`, so the answer is that of a run in which no row came too late.
 
