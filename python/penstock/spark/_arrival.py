@@ -64,7 +64,7 @@ def in_order_of_arrival(frame: DataFrame, read: StageInput, order_by: Sequence[s
         frame.repartitionByRange(*by)
         .sortWithinPartitions(*by, F.col(f"`{read.time}`"))
         .withColumn(PLACE, F.spark_partition_id())
-        # Rows must not be sorted or repartitioned after this: the largest time of each partition would be wrong.
+        # Sorting or repartitioning after this would make the largest time of each partition wrong.
         .localCheckpoint(eager=True)
     )
     schema = pa.schema(read.schema)
