@@ -34,7 +34,7 @@ pub struct Way {
 impl Way {
     /// One task per operator, ranked by the adaptive policy where it is the engine that ranks.
     pub fn new(mode: Mode, memory: MemoryKind) -> Self {
-        Self { mode, memory, policy: PolicyKind::Adaptive, chain: Chaining::Off }
+        Self { mode, memory, policy: PolicyKind::default(), chain: Chaining::Off }
     }
 
     /// What people call it.

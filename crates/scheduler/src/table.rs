@@ -1,13 +1,13 @@
-//! The task table: what workers, the planner and whoever wakes a task know of it.
+//! The task table: what workers, the planner and wakers know of a task.
 //!
 //! A row has three kinds of numbers, and each is written by one party at a time:
 //!
 //! - what the policy decided for the epoch: written by the planner, on one thread at a time;
-//! - what the task did: written by whoever runs it;
+//! - what the task did: written by the thread that runs it;
 //! - what the roll-up made of that: written by the planner as well.
 //!
-//! T1. The numbers are for deciding, never for correctness: each may be an epoch old, and they are not of one instant.
-//! T2. A call is no such number: the run that takes it away sees what led to it, or the call stays.
+//! ROW-1. The numbers are for deciding, never for correctness: each may be an epoch old, and they are not of one instant.
+//! ROW-2. A request is no such number: the run that takes it away sees what led to it, or the request stays.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,21 +15,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use penstock_queue::log::Work;
 use penstock_queue::run_request::RunRequest;
-use penstock_queue::schedule::Level;
 
-use crate::policy::{Decision, is_worth_running};
+use crate::decision::Decision;
 use crate::profile::Counter;
 use crate::quantum::Quantum;
+use crate::views::{InputView, InputViews, TaskView};
 
-/// Says how much waits for a task.
+/// Tells how much waits for a task.
 pub trait Pending: Send + Sync {
-    /// What waits now. May read high for an instant, never low: rows that the task has taken count until it is done with
-    /// them.
+    /// Returns what waits now. May read high for an instant, never low: rows that the task has taken count until it is
+    /// done with them.
     fn work(&self) -> Work;
 
-    /// When the oldest of the rows arrived at the engine, or a time before that; None where nobody can tell now. Means
-    /// nothing when no rows wait.
+    /// Returns when the oldest of the rows arrived at the engine, or a time before that; `None` where that cannot be told
+    /// now. Means nothing when no rows wait.
     fn arrived_ns(&self) -> Option<u64>;
+
+    /// Adds a view of each input, in their order. All of them together as one, where they are not told apart.
+    fn inputs(&self, inputs: &mut InputViews) {
+        let Work { rows, signals } = self.work();
+        let arrived_ns = if rows > 0 { self.arrived_ns() } else { None };
+        inputs.push(InputView { rows, signals, arrived_ns, ..InputView::default() });
+    }
 }
 
 /// A row of the table.
@@ -42,7 +49,7 @@ pub struct TaskRow {
     pending: OnceLock<Box<dyn Pending>>,
     /// Whether the task is gone: nothing waits for it any more.
     is_gone: AtomicBool,
-    /// Whether somebody wants the task to look at something that no counter tells.
+    /// Whether the task is to look at something that no counter tells.
     run_request: RunRequest,
 }
 
@@ -52,6 +59,7 @@ struct Decided {
     /// How long it may run: 0 before the first decision.
     quantum_rows: AtomicU64,
     quantum_ns: AtomicU64,
+    planned_ns: AtomicU64,
 }
 
 /// What a task did.
@@ -71,7 +79,7 @@ pub struct Did {
     pub last_run_ns: Counter,
     /// Whether it waits for room: 1 or 0.
     pub blocked: Counter,
-    /// What it waits for while it is blocked, as whoever runs it says: for people, not for policies.
+    /// What it waits for while it is blocked, by the code of the task: for people, not for policies.
     pub blocked_on: Counter,
     /// Whether it has something to do that no other counter tells, such as output of what it has consumed: 1 or 0.
     pub unfinished: Counter,
@@ -102,61 +110,106 @@ impl Default for Rolled {
 }
 
 impl TaskRow {
-    /// Says where to look for pending work.
+    /// Sets where to look for pending work.
     ///
     /// # Panics
-    /// When it was said before.
+    /// When it was set before.
     pub fn set_pending(&self, pending: Box<dyn Pending>) {
         assert!(self.pending.set(pending).is_ok(), "a task has one input");
     }
 
-    /// The task is gone. Whatever it was to read may go on without it.
+    /// Marks the task as gone. What it was to read may go on without it.
     pub fn leave(&self) {
         self.is_gone.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is gone.
+    /// Returns whether it is gone.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }
 
-    /// What waits for the task now. A call, and output that has not left yet, count like a signal.
+    /// Returns what waits for the task now. A request, and output that has not left yet, count like a signal.
     pub fn work(&self) -> Work {
         if self.is_gone() {
             return Work::default();
         }
         let mut work = self.pending.get().map_or_else(Work::default, |pending| pending.work());
-        work.signals += self.did.unfinished.get() + u64::from(self.run_request.is_waiting());
+        work.signals += self.own_signals();
         work
     }
 
-    /// Notes that the task is to look at something that no counter tells: a stop, a timer, a request.
-    pub fn call(&self) {
+    /// Returns what waits for it besides its inputs.
+    fn own_signals(&self) -> u64 {
+        self.did.unfinished.get() + u64::from(self.run_request.is_waiting())
+    }
+
+    /// Makes the task look at something that no counter tells: a stop, a timer, a request.
+    pub fn request_run(&self) {
         self.run_request.request_run();
     }
 
-    /// The task is about to look.
-    pub fn answer(&self) {
+    /// Takes the request away: the task is about to look.
+    pub fn clear_request(&self) {
         self.run_request.clear_request();
     }
 
-    /// Says that the task may have room for its output again.
+    /// Returns whether a run was requested.
+    pub fn has_request(&self) -> bool {
+        self.run_request.is_waiting()
+    }
+
+    /// Notes that the task may have room for its output again.
     pub fn unblock(&self) {
-        if self.did.blocked.get() > 0 {
+        if self.is_blocked() {
             self.did.blocked.set(0);
         }
     }
 
-    /// When the oldest row that waits for the task arrived, where somebody can tell.
+    /// Returns whether the task waits for room.
+    pub fn is_blocked(&self) -> bool {
+        self.did.blocked.get() > 0
+    }
+
+    /// Returns when the oldest row that waits for the task arrived, where that can be told.
     pub fn arrived_ns(&self) -> Option<u64> {
         self.pending.get().and_then(|pending| pending.arrived_ns())
     }
 
-    /// Takes over what the policy has decided. The task may run anew.
-    pub fn decide(&self, decision: &Decision) {
+    /// Brings the numbers of a view up to date. The time of arrival stays where it cannot be told: rows only come later.
+    pub fn refresh(&self, view: &mut TaskView) {
+        view.inputs.clear();
+        if let Some(pending) = self.pending.get().filter(|_| !self.is_gone()) {
+            pending.inputs(&mut view.inputs);
+        }
+        view.pending_rows = view.inputs.iter().map(|input| input.rows).sum();
+        view.signals = view.inputs.iter().map(|input| input.signals).sum();
+        if !self.is_gone() {
+            view.signals += self.own_signals();
+        }
+        if let Some(arrived_ns) = view.inputs.iter().filter_map(|input| input.arrived_ns).min() {
+            view.arrived_ns = arrived_ns;
+        }
+        view.threshold_rows = self.threshold_rows();
+        view.is_blocked = self.is_blocked();
+        view.is_running = self.did.running.get() > 0;
+        view.cost_ns = self.cost_ns();
+        view.selectivity = self.selectivity();
+        view.last_run_ns = self.did.last_run_ns.get();
+    }
+
+    /// Returns a view of the task alone: without its id, its query and its neighbours.
+    pub fn view(&self) -> TaskView {
+        let mut view = TaskView::default();
+        self.refresh(&mut view);
+        view
+    }
+
+    /// Takes over what was decided by the plan of that time. The task may run anew.
+    pub fn decide(&self, decision: &Decision, now_ns: u64) {
         self.decided.threshold_rows.store(decision.threshold_rows, Ordering::Relaxed);
         self.decided.quantum_rows.store(decision.quantum.rows, Ordering::Relaxed);
         self.decided.quantum_ns.store(decision.quantum.ns, Ordering::Relaxed);
+        self.decided.planned_ns.store(now_ns, Ordering::Relaxed);
         self.did.spent_ns.set(0);
     }
 
@@ -169,29 +222,27 @@ impl TaskRow {
         }
     }
 
-    /// Whether it has run for a quantum since the last plan, in one run or several.
-    fn is_spent(&self) -> bool {
+    /// Returns whether it has run for a quantum since the last plan, in one run or several.
+    pub fn is_spent(&self) -> bool {
         let quantum_ns = self.decided.quantum_ns.load(Ordering::Relaxed);
         quantum_ns > 0 && self.did.spent_ns.get() >= quantum_ns
     }
 
-    /// Returns the level of a task that is ready. One that has had its quantum since the last plan comes after those that
-    /// have not, whatever waits for it, unless it is called: plans may be late.
-    pub fn level(&self) -> Level {
-        if self.run_request.is_waiting() {
-            return Level::FIRST;
-        }
-        let work = self.work();
-        let threshold = self.decided.threshold_rows.load(Ordering::Relaxed);
-        let is_worth_it = !self.is_spent() && is_worth_running(work.rows, work.signals, threshold);
-        if is_worth_it { Level::FIRST } else { Level::LAST }
+    /// Returns the rows that are worth a run by the last plan; 0 before the first one.
+    pub fn threshold_rows(&self) -> u64 {
+        self.decided.threshold_rows.load(Ordering::Relaxed)
     }
 
-    /// How long a run may be now; `usual` before the first decision.
-    pub fn quantum(&self, usual: Quantum) -> Quantum {
+    /// Returns how long a run may be by the last plan; `None` before the first one.
+    pub fn quantum(&self) -> Option<Quantum> {
         let rows = self.decided.quantum_rows.load(Ordering::Relaxed);
         let ns = self.decided.quantum_ns.load(Ordering::Relaxed);
-        if rows == 0 { usual } else { Quantum { rows, ns } }
+        (rows > 0).then_some(Quantum { rows, ns })
+    }
+
+    /// Returns the time of its last run or plan, whichever was later: about now, without a look at a clock.
+    pub fn last_known_ns(&self) -> u64 {
+        self.did.last_run_ns.get().max(self.decided.planned_ns.load(Ordering::Relaxed))
     }
 
     /// Takes over what the roll-up has made of the counters.
@@ -202,17 +253,17 @@ impl TaskRow {
         self.rolled.time_share.store(time_share.to_bits(), Ordering::Relaxed);
     }
 
-    /// The part of a core that it took, of late.
+    /// Returns the part of a core that it took recently.
     pub fn time_share(&self) -> f64 {
         f64::from_bits(self.rolled.time_share.load(Ordering::Relaxed))
     }
 
-    /// Nanoseconds per row, of late; `None` until it is known.
+    /// Returns its recent cost in nanoseconds per row; `None` until it is known.
     pub fn cost_ns(&self) -> Option<f64> {
         known(&self.rolled.cost_ns)
     }
 
-    /// Rows out per row in, of late; `None` until it is known.
+    /// Returns its recent rows out per row in; `None` until it is known.
     pub fn selectivity(&self) -> Option<f64> {
         known(&self.rolled.selectivity)
     }
@@ -225,77 +276,51 @@ fn known(bits: &AtomicU64) -> Option<f64> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::quantum::QUANTUM_NS;
 
-    struct Waits(Arc<Counter>, Arc<Counter>);
+    struct Waits(Vec<InputView>);
 
     impl Pending for Waits {
         fn work(&self) -> Work {
-            Work { rows: self.0.get(), signals: self.1.get() }
+            let sum = |of: fn(&InputView) -> u64| self.0.iter().map(of).sum();
+            Work { rows: sum(|input| input.rows), signals: sum(|input| input.signals) }
         }
 
         fn arrived_ns(&self) -> Option<u64> {
-            Some(7)
+            self.0.iter().filter_map(|input| input.arrived_ns).min()
         }
     }
 
-    fn row() -> (TaskRow, Arc<Counter>, Arc<Counter>) {
-        let (row, rows, signals) = (TaskRow::default(), Arc::default(), Arc::default());
-        row.set_pending(Box::new(Waits(Arc::clone(&rows), Arc::clone(&signals))));
-        row.decide(&Decision {
-            priority: 1.0,
-            threshold_rows: 10,
-            is_eligible: true,
-            quantum: Quantum::of_rows(100),
-        });
-        (row, rows, signals)
+    fn row(rows: u64, signals: u64) -> TaskRow {
+        let row = TaskRow::default();
+        let input = InputView { rows, signals, arrived_ns: Some(7), ..InputView::default() };
+        row.set_pending(Box::new(Waits(vec![input, InputView { rows: 2, ..InputView::default() }])));
+        row
     }
 
     #[test]
-    fn rows_are_worth_a_run_from_the_threshold_on_and_signals_always() {
-        let (row, rows, signals) = row();
-        rows.set(9);
-        assert_eq!(row.level(), Level::LAST);
-        rows.set(10);
-        assert_eq!((row.level(), row.arrived_ns()), (Level::FIRST, Some(7)));
-        rows.set(0);
-        signals.set(1);
-        assert_eq!(row.level(), Level::FIRST);
+    fn a_view_has_what_waits_at_the_inputs_and_besides_them() {
+        let row = row(5, 1);
+        row.request_run();
+        row.did.unfinished.set(1);
+        row.did.blocked.set(1);
+        row.did.last_run_ns.set(9);
+        let view = row.view();
+        assert_eq!((view.pending_rows, view.signals, view.arrived_ns), (7, 3, 7));
+        assert_eq!((row.work().rows, row.work().signals), (view.pending_rows, view.signals));
+        let input = InputView { rows: 7, signals: 1, arrived_ns: Some(7), ..InputView::default() };
+        assert_eq!(view.inputs[..], [input], "inputs that are not told apart are one");
+        assert!(view.is_blocked && !view.is_running && view.last_run_ns == 9);
+        row.leave();
+        assert_eq!((row.view().has_work(), row.work()), (false, Work::default()));
     }
 
     #[test]
-    fn who_has_had_a_quantum_stands_behind_until_the_next_plan() {
-        let (row, rows, signals) = row();
-        rows.set(1000);
-        signals.set(1);
-        row.spend(QUANTUM_NS / 2, false);
-        assert_eq!(row.level(), Level::FIRST);
-        row.spend(QUANTUM_NS / 2, false);
-        assert_eq!(row.level(), Level::LAST, "several short runs are a long one");
-        row.call();
-        assert_eq!(row.level(), Level::FIRST, "whoever is called looks");
-        row.answer();
-        row.decide(&Decision {
-            priority: 1.0,
-            threshold_rows: 10,
-            is_eligible: true,
-            quantum: Quantum::of_rows(100),
-        });
-        assert_eq!(row.level(), Level::FIRST);
-        row.spend(1, true);
-        assert_eq!(row.level(), Level::LAST);
-    }
-
-    #[test]
-    fn before_the_first_plan_a_task_has_the_usual_quantum() {
-        let usual = Quantum::of_rows(1);
-        let new = TaskRow::default();
-        new.spend(u64::MAX, true);
-        new.call();
-        assert_eq!((new.quantum(usual), new.level()), (usual, Level::FIRST));
-        assert_eq!(row().0.quantum(usual), Quantum::of_rows(100));
+    fn a_time_of_arrival_that_cannot_be_told_stays() {
+        let mut view = TaskView { arrived_ns: 3, ..TaskView::default() };
+        let row = TaskRow::default();
+        row.set_pending(Box::new(Waits(vec![InputView { rows: 4, ..InputView::default() }])));
+        row.refresh(&mut view);
+        assert_eq!((view.pending_rows, view.arrived_ns), (4, 3));
     }
 }

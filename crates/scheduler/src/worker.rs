@@ -1,13 +1,15 @@
-//! What a worker does all day: takes the best ready task, runs it, hands it back; sleeps while none is ready.
+//! The loop of a worker: takes the best ready task, runs it, hands it back; sleeps while none is ready.
 
 use penstock_queue::schedule::{Level, ScheduleQueue, TaskId};
+
+use crate::ready::{ReadyTasks, TakenTask};
 
 /// How a task comes back from a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handed {
     /// Still has work.
     Ready(Level),
-    /// Has none, until somebody wakes it.
+    /// Has none, until it is woken.
     Idle,
     /// Has ended.
     Done,
@@ -21,7 +23,8 @@ pub trait Host<T> {
     /// Returns the level of a task that was woken during its run.
     fn level(&self, task: &T) -> Level;
 
-    /// The task to run next if it is ready, whatever its rank: one that reads what this one has just written.
+    /// Returns the task to run next if it is ready and none of a more urgent level is: one that reads what this one has
+    /// just written.
     fn next(&self, _task: &T) -> Option<TaskId> {
         None
     }
@@ -29,30 +32,36 @@ pub trait Host<T> {
     /// Takes a task that has ended.
     fn retired(&mut self, task: T);
 
-    /// No task is ready: the worker is about to sleep.
+    /// Called before the worker sleeps, since no task is ready.
     fn before_park(&mut self) {}
 
-    /// The worker is awake again.
+    /// Called when the worker is awake again.
     fn unparked(&mut self) {}
+}
+
+/// Takes a task, runs it and hands it back: the one to go on with that the last turn has left in `next`, or the first one
+/// that is ready. Returns whether there was one.
+pub fn turn<T>(ready: &impl ReadyTasks<T>, next: &mut Option<TaskId>, host: &mut impl Host<T>) -> bool {
+    let followed = next.take().and_then(|task| ready.pop_this(task));
+    let Some(mut task) = followed.or_else(|| ready.pop()) else { return false };
+    let handed = host.run(task.id(), &mut task);
+    *next = host.next(&task);
+    match handed {
+        Handed::Ready(level) => task.ready(level, |task| host.level(task)),
+        Handed::Idle => task.idle(|task| host.level(task)),
+        Handed::Done => host.retired(task.retire()),
+    }
+    true
 }
 
 /// Runs tasks on this thread, which is the only one with that number, until the queue is closed.
 pub fn work<T>(queue: &ScheduleQueue<T>, worker: usize, host: &mut impl Host<T>) {
     let mut next = None;
     while !queue.is_closed() {
-        let taken = next.take().and_then(|task| queue.pop_this(task)).or_else(|| queue.pop());
-        let Some(mut task) = taken else {
+        if !turn(queue, &mut next, host) {
             host.before_park();
             queue.park(worker);
             host.unparked();
-            continue;
-        };
-        let handed = host.run(task.id(), &mut task);
-        next = host.next(&task);
-        match handed {
-            Handed::Ready(level) => task.ready(level, |task| host.level(task)),
-            Handed::Idle => task.idle(|task| host.level(task)),
-            Handed::Done => host.retired(task.retire()),
         }
     }
 }

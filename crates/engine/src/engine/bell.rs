@@ -12,6 +12,7 @@ use std::time::Duration;
 use penstock_queue::gate::Gate;
 use penstock_queue::schedule::TaskId;
 use penstock_queue::wake::Wake;
+use penstock_scheduler::Rules;
 use penstock_scheduler::table::{Pending, TaskRow};
 
 use super::cell::TaskQueue;
@@ -29,7 +30,7 @@ pub(crate) struct Bell {
 
 /// Who runs the task.
 enum Way {
-    Workers { queue: Arc<TaskQueue>, task: TaskId },
+    Workers { queue: Arc<TaskQueue>, task: TaskId, rules: Arc<Rules> },
     Thread(Gate),
 }
 
@@ -50,8 +51,8 @@ impl Bell {
     }
 
     /// From now on it wakes that task of the queue.
-    pub(crate) fn connect(&self, queue: &Arc<TaskQueue>, task: TaskId) {
-        let way = Way::Workers { queue: Arc::clone(queue), task };
+    pub(crate) fn connect(&self, queue: &Arc<TaskQueue>, task: TaskId, rules: &Arc<Rules>) {
+        let way = Way::Workers { queue: Arc::clone(queue), task, rules: Arc::clone(rules) };
         self.settle(way);
     }
 
@@ -78,9 +79,8 @@ impl Bell {
     pub(crate) fn ring(&self) {
         self.row.unblock();
         match settled(&self.way) {
-            Some(Way::Workers { queue, task }) => {
-                // Idle or ready: it has had its turn of this epoch, perhaps.
-                queue.wake(*task, || self.row.level());
+            Some(Way::Workers { queue, task, rules }) => {
+                queue.wake(*task, || rules.level(&self.row));
             }
             Some(Way::Thread(gate)) => gate.signal(),
             None => {}
@@ -89,7 +89,7 @@ impl Bell {
 
     /// Wakes the task for something that no counter tells, such as a stop or a timer: whatever the thresholds say.
     pub(crate) fn call(&self) {
-        self.row.call();
+        self.row.request_run();
         self.ring();
     }
 

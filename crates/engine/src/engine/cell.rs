@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use penstock_queue::log::Work;
-use penstock_queue::schedule::{Level, ScheduleQueue, TaskId};
-use penstock_scheduler::Quantum;
+use penstock_queue::schedule::{ScheduleQueue, TaskId};
+use penstock_scheduler::{Quantum, Rules};
 
 use super::bell::Bell;
 use super::core::Core;
@@ -58,16 +58,16 @@ impl TaskCell {
     }
 
     /// The task that reads what this one writes, if it is worth running.
-    pub(crate) fn worthy_reader(&self) -> Option<TaskId> {
+    pub(crate) fn worthy_reader(&self, rules: &Rules) -> Option<TaskId> {
         let reader = self.reader.as_ref()?;
-        if reader.row.level() == Level::FIRST { reader.task() } else { None }
+        if rules.follows(&reader.row) { reader.task() } else { None }
     }
 
     /// Runs it for a quantum at most, from `start_ns` on. When that ended, and how.
     pub(crate) fn run(&mut self, quantum: Quantum, start_ns: u64, core: &Core) -> (u64, Ran) {
         let did = &self.bell.row.did;
         did.running.set(1);
-        self.bell.row.answer();
+        self.bell.row.clear_request();
         let ran = catch_unwind(AssertUnwindSafe(|| self.steps(quantum, start_ns, core)));
         let ran = ran.unwrap_or_else(|panic| {
             let text = panic_text(&*panic);

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use crossbeam_utils::CachePadded;
 use penstock_memory::Coordinator;
-use penstock_scheduler::Quantum;
 use penstock_scheduler::profile::Counter;
+use penstock_scheduler::{Quantum, Rules};
 
 use super::bell::Bell;
 use super::cell::TaskQueue;
@@ -40,6 +40,8 @@ pub(crate) struct WorkerStats {
 pub(crate) struct Core {
     pub(crate) options: EngineOptions,
     pub(crate) queue: Arc<TaskQueue>,
+    /// What holds for its tasks between two plans.
+    pub(crate) rules: Arc<Rules>,
     pub(crate) coordinator: Coordinator,
     pub(crate) workers: Vec<CachePadded<WorkerStats>>,
     pub(crate) epoch: Epoch,

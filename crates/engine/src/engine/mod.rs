@@ -14,6 +14,7 @@ mod bounded;
 pub(crate) mod cell;
 pub(crate) mod core;
 mod epoch;
+mod inputs;
 mod owner;
 mod planner;
 mod roster;
@@ -27,17 +28,17 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use arrow_schema::SchemaRef;
 use penstock_memory::{Coordinator, platform};
 use penstock_queue::schedule::ScheduleQueue;
-use penstock_types::{PlanError, closest};
+use penstock_scheduler::Rules;
+use penstock_types::PlanError;
 
 use crate::clock::{self, now_ns, timers};
 use crate::error::StartError;
 use crate::metrics::{EngineMetrics, WorkerMetrics};
 use crate::options::{EngineOptions, Mode, Strategy};
 use crate::pipeline::{Assembled, Assembler, Origin, Spreading, Ways};
-use crate::plan::{Function, Outputs, Plan, Step, StreamStep, WatermarkFunction, Watermarks};
+use crate::plan::{Function, Outputs, Plan, Watermarks};
 use crate::query::state::{Inflow, Kept, Parts, State, TaskFace};
 use crate::query::{Query, Waiting};
 use crate::share::{OnLag, SharedSource};
@@ -45,9 +46,7 @@ use crate::standing::Part;
 use crate::tasks::checkpoint::StateStore;
 use crate::tasks::context::Context;
 use crate::tasks::feed::FeedEnd;
-use crate::tasks::readers::SourceReader;
-use crate::tasks::readers::push::PushReader;
-use crate::tasks::readers::replay::{Replay, ReplayReader};
+use crate::tasks::readers::replay::Replay;
 use crate::tasks::rejects::OnError;
 use crate::tasks::results::Results;
 use crate::tasks::shared::{Entrance, Lag};
@@ -60,6 +59,7 @@ pub use bounded::{RunFailure, push};
 
 use cell::TaskCell;
 use core::{Core, MOST_TASKS};
+use inputs::{in_order, marker, push_reader, replay_reader};
 use owner::Owner;
 
 /// How often, and how long each time, [`Engine::waiting`] waits for a moment in which no row moves.
@@ -138,6 +138,7 @@ impl Engine {
             coordinator,
             workers: (0..workers).map(|_| Default::default()).collect(),
             epoch: epoch::Epoch::default(),
+            rules: Arc::new(Rules::new(options.policy.make())),
             planner: Mutex::new(planner::Planner::new(options.policy)),
             timers: timers::Timers::default(),
             roster: roster::RosterCell::default(),
@@ -420,7 +421,7 @@ impl Engine {
                     .map_err(StartError::Thread),
                 Mode::State => {
                     let added = core.queue.add(|task| {
-                        cell.bell.connect(&core.queue, task);
+                        cell.bell.connect(&core.queue, task, &core.rules);
                         cell
                     });
                     added.map(|_| ()).ok_or(StartError::TooManyTasks { most: MOST_TASKS })
@@ -531,71 +532,4 @@ struct Opened {
     origins: Vec<Origin>,
     lagging: Vec<Arc<Lag>>,
     feeds: Vec<Inflow>,
-}
-
-/// The function that says how far event time has come, if there is one.
-fn marker<'a>(
-    stream: &'a StreamStep,
-    replaced: &'a [(Watermarks, Watermarks)],
-) -> Option<&'a Arc<dyn WatermarkFunction>> {
-    match stream.watermark.as_ref()?.replaced(replaced) {
-        Watermarks::Function(function) => Some(function),
-        _ => None,
-    }
-}
-
-/// Reads a stream, with the function that gives its watermarks.
-fn marked(
-    mut reader: impl SourceReader + 'static,
-    marker: Option<&Arc<dyn WatermarkFunction>>,
-) -> Result<Box<dyn SourceReader>, StartError> {
-    reader.watermark_by(marker).map_err(|error| StartError::Outside { what: "watermark function", error })?;
-    Ok(Box::new(reader))
-}
-
-/// A feed as a stream.
-fn push_reader(
-    end: FeedEnd,
-    marker: Option<&Arc<dyn WatermarkFunction>>,
-) -> Result<Box<dyn SourceReader>, StartError> {
-    marked(PushReader::new(end), marker)
-}
-
-/// A replay as a stream.
-fn replay_reader(
-    replay: Replay,
-    marker: Option<&Arc<dyn WatermarkFunction>>,
-) -> Result<Box<dyn SourceReader>, StartError> {
-    marked(ReplayReader::new(replay, clock::system()), marker)
-}
-
-/// The inputs in the order in which the plan names its streams.
-fn in_order(
-    outputs: &Outputs,
-    mut inputs: Vec<(String, Input)>,
-) -> Result<Vec<(StreamStep, SchemaRef, Input)>, StartError> {
-    let graph = outputs.graph();
-    let names: Vec<&str> = graph.nodes().iter().filter_map(|node| node.step().stream_name()).collect();
-    let invalid = |text: String| Err(StartError::Plan(PlanError::Invalid(text)));
-    if let Some((unknown, _)) = inputs.iter().find(|(given, _)| !names.contains(&given.as_str())) {
-        let hint = closest(unknown, names.iter().copied())
-            .map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
-        let all = names.join(", ");
-        return invalid(format!(
-            "there is data for \"{unknown}\", and no such stream in the plan ({all}){hint}"
-        ));
-    }
-    let mut ordered = Vec::new();
-    for node in graph.nodes() {
-        let Step::Stream(stream) = node.step() else { continue };
-        let name = node.step().stream_name().expect("a stream has a name");
-        let Some(place) = inputs.iter().position(|(given, _)| given == name) else {
-            return invalid(format!("there is no data for the stream \"{name}\""));
-        };
-        ordered.push((stream.clone(), Arc::clone(node.schema()), inputs.swap_remove(place).1));
-    }
-    match inputs.first() {
-        None => Ok(ordered),
-        Some((twice, _)) => invalid(format!("there is data for \"{twice}\" twice")),
-    }
 }

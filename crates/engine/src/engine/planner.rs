@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use penstock_queue::schedule::{Level, TaskId};
+use penstock_queue::schedule::TaskId;
 use penstock_scheduler::profile::Reading;
-use penstock_scheduler::{Decision, Order, Policy, PolicyKind, QueryView, Rollup, Snapshot, TaskView};
+use penstock_scheduler::{Dispatcher, PolicyKind, QueryView, Rollup, Snapshot, TaskView};
 
 use super::bell::Bell;
 use super::core::Core;
@@ -25,12 +25,9 @@ struct Past {
 
 /// Plans and rolls up, with buffers that serve again.
 pub(crate) struct Planner {
-    policy: Box<dyn Policy>,
+    dispatcher: Dispatcher,
     roster: Arc<Roster>,
     snapshot: Snapshot,
-    decisions: Vec<Decision>,
-    order: Order,
-    ranks: Vec<(TaskId, Level)>,
     pasts: Vec<(Arc<Bell>, Past)>,
     rolled_ns: u64,
     rows: Vec<(u64, u64)>,
@@ -40,17 +37,14 @@ pub(crate) struct Planner {
 
 impl Planner {
     pub(crate) fn new(policy: PolicyKind) -> Self {
-        Self::with_policy(policy.make())
+        Self::with(Dispatcher::new(policy))
     }
 
-    pub(super) fn with_policy(policy: Box<dyn Policy>) -> Self {
+    pub(super) fn with(dispatcher: Dispatcher) -> Self {
         Self {
-            policy,
+            dispatcher,
             roster: Arc::default(),
             snapshot: Snapshot::default(),
-            decisions: Vec::new(),
-            order: Order::default(),
-            ranks: Vec::new(),
             pasts: Vec::new(),
             rolled_ns: 0,
             rows: Vec::new(),
@@ -70,7 +64,7 @@ impl Planner {
             .roster
             .queries
             .iter()
-            .map(|query| QueryView { id: query.id, latency_sum_ns: 0, latency_count: 0 })
+            .map(|query| QueryView { id: query.id, ..QueryView::default() })
             .collect();
         self.snapshot.tasks = self
             .roster
@@ -103,23 +97,10 @@ impl Planner {
             (view.latency_sum_ns, view.latency_count) = query.account.sink_latency.totals();
         }
         for (task, view) in self.roster.tasks.iter().zip(&mut self.snapshot.tasks) {
-            let row = &task.bell.row;
-            let work = row.work();
             // A roster may be older or newer than its tasks: some have no place yet, and that of others is another's.
             view.task = task.bell.task().unwrap_or(TaskId::MAX);
-            (view.pending_rows, view.signals) = (work.rows, work.signals);
-            view.is_blocked = row.did.blocked.get() > 0;
-            view.is_running = row.did.running.get() > 0;
-            view.cost_ns = row.cost_ns();
-            view.selectivity = row.selectivity();
-            view.last_run_ns = row.did.last_run_ns.get();
+            task.bell.row.refresh(view);
             view.part = task.part.as_ref().map(Part::view);
-            // Where nobody can tell, what was told before still holds: rows only come later.
-            if work.rows > 0
-                && let Some(arrived_ns) = row.arrived_ns()
-            {
-                view.arrived_ns = arrived_ns;
-            }
         }
     }
 
@@ -128,24 +109,9 @@ impl Planner {
         self.refresh(core);
         self.snapshot.now_ns = now;
         self.fill();
-        self.policy.plan(&self.snapshot, &mut self.decisions);
-        for (task, decision) in self.roster.tasks.iter().zip(&self.decisions) {
-            task.bell.row.decide(decision);
-        }
-        self.ranks.clear();
-        for &number in self.order.rank(&self.decisions) {
-            let level = if self.decisions[number].is_eligible { Level::FIRST } else { Level::LAST };
-            self.ranks.push((self.snapshot.tasks[number].task, level));
-        }
-        core.queue.publish(&self.ranks);
-        // A signal that came behind the snapshot counts all the same.
-        for (number, _) in self.decisions.iter().enumerate().filter(|(_, decision)| !decision.is_eligible) {
-            let row = &self.roster.tasks[number].bell.row;
-            core.queue.raise(self.snapshot.tasks[number].task, || match row.did.blocked.get() {
-                0 => row.level(),
-                _ => Level::LAST,
-            });
-        }
+        let tasks = &self.roster.tasks;
+        let row = |index: usize| &tasks[index].bell.row;
+        self.dispatcher.dispatch(&mut self.snapshot, row, &core.rules, &*core.queue);
         core.epoch.epochs.add(1);
         core.epoch.planning_ns.add(now_ns().saturating_sub(now));
     }

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use penstock_expr::Expr;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_queue::schedule::TaskId;
-use penstock_scheduler::{Decision, Policy, Quantum, Snapshot};
+use penstock_scheduler::{Decision, Dispatcher, Policy, Quantum, Snapshot};
 use penstock_types::Span;
 
 use super::epoch::{LONGEST_EPOCH_NS, cpu_time, epoch_ns};
@@ -85,7 +85,7 @@ fn an_epoch_is_no_longer_for_a_plan_that_was_held_up() {
     let engine = started(1);
     (0..4).for_each(|_| drop(submit_busy(&engine)));
     let held_up = Duration::from_millis(20);
-    let mut planner = Planner::with_policy(Box::new(HeldUp(held_up)));
+    let mut planner = Planner::with(Dispatcher::with_policy(Box::new(HeldUp(held_up))));
     for _ in 0..5 {
         let ((), cost_ns) = cpu_time(|| planner.plan(engine.0.core(), now_ns()));
         assert!(u128::from(cost_ns) < held_up.as_nanos() / 4, "{cost_ns} ns for a plan of a few tasks");
@@ -114,7 +114,7 @@ fn beside_plans(engine: &Engine, work: impl FnOnce(&dyn Fn() -> Vec<TaskId>)) {
         let (tell, told) = mpsc::sync_channel(1);
         let (done, is_done) = mpsc::channel::<()>();
         scope.spawn(move || {
-            let mut planner = Planner::with_policy(Box::new(Tells(tell)));
+            let mut planner = Planner::with(Dispatcher::with_policy(Box::new(Tells(tell))));
             while is_done.try_recv() == Err(mpsc::TryRecvError::Empty) {
                 planner.plan(engine.0.core(), now_ns());
             }

@@ -73,7 +73,7 @@ impl Host<TaskCell> for Worker<'_> {
     fn run(&mut self, _: TaskId, cell: &mut TaskCell) -> Handed {
         let start_ns = now_ns();
         self.note_overhead(start_ns);
-        let quantum = cell.bell.row.quantum(USUAL_QUANTUM);
+        let quantum = self.core.rules.quantum(&cell.bell.row, USUAL_QUANTUM);
         let (end_ns, ran) = cell.run(quantum, start_ns, self.core);
         let busy_ns = end_ns.saturating_sub(start_ns);
         self.stats.busy_ns.add(busy_ns);
@@ -83,7 +83,7 @@ impl Host<TaskCell> for Worker<'_> {
         cell.bell.row.spend(busy_ns, ran == Ran::Ready);
         epoch::tend(self.core, end_ns);
         match ran {
-            Ran::Ready => Handed::Ready(cell.bell.row.level()),
+            Ran::Ready => Handed::Ready(self.core.rules.level(&cell.bell.row)),
             Ran::Idle => Handed::Idle,
             Ran::Done => Handed::Done,
         }
@@ -92,11 +92,11 @@ impl Host<TaskCell> for Worker<'_> {
     fn level(&self, cell: &TaskCell) -> Level {
         // Somebody rang while it ran, perhaps because there is room again.
         cell.bell.row.unblock();
-        cell.bell.row.level()
+        self.core.rules.level(&cell.bell.row)
     }
 
     fn next(&self, cell: &TaskCell) -> Option<TaskId> {
-        if self.core.options.policy.follows_rows() { cell.worthy_reader() } else { None }
+        cell.worthy_reader(&self.core.rules)
     }
 
     fn retired(&mut self, cell: TaskCell) {

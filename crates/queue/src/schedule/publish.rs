@@ -19,7 +19,7 @@ impl<T> ScheduleQueue<T> {
             // One that has a smaller rank was named before. A task that comes or goes meanwhile may be ranked or not:
             // SCHED-4 holds for every row.
             let is_placed = (row.rank.load(Ordering::Relaxed) as usize) < rank;
-            if is_placed || is_free(row.state.load(Ordering::Relaxed)) {
+            if is_placed || is_free(row.peek()) {
                 continue;
             }
             came_to_sight += self.place(row, task, rank, self.known_level(level));
@@ -63,9 +63,8 @@ impl<T> ScheduleQueue<T> {
     /// Clears the bits that a task has left at `rank`, so that workers need not find out one by one, except for the one
     /// that `next`, which has the rank now, is likely to need.
     fn sweep(&self, left: &Row<T>, rank: usize, next: Option<(&Row<T>, Level)>) -> usize {
-        let keep =
-            next.filter(|(row, _)| is_ready(row.state.load(Ordering::Relaxed))).map(|(_, level)| level);
-        let out_of_date = marks(left.state.load(Ordering::Relaxed)).filter(|level| Some(*level) != keep);
+        let keep = next.filter(|(row, _)| is_ready(row.peek())).map(|(_, level)| level);
+        let out_of_date = marks(left.peek()).filter(|level| Some(*level) != keep);
         let positions = out_of_date.map(|level| self.position(level, rank));
         positions
             .map(|position| usize::from(self.bits.is_set(position) && self.bits.clear(position).restored))
@@ -78,7 +77,7 @@ impl<T> ScheduleQueue<T> {
         if planted("schedule.publish.rescan") {
             return 0;
         }
-        let mut state = row.state.load(Ordering::Relaxed);
+        let mut state = row.peek();
         if planted("schedule.publish.write") {
             if is_ready(state) {
                 self.bits.set(self.position(level.unwrap_or(super::state::level(state)), rank));

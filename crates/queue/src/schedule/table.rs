@@ -43,6 +43,18 @@ impl<T> Row<T> {
         }
     }
 
+    /// Returns a state to try an exchange with, which may be out of date.
+    ///
+    /// A model knows of the last access to a word alone: a load just before an exchange would hide from it that the
+    /// exchange could have come before what another thread has read.
+    pub(super) fn peek(&self) -> u32 {
+        if cfg!(loom) {
+            self.state.fetch_or(0, Ordering::Relaxed)
+        } else {
+            self.state.load(Ordering::Relaxed)
+        }
+    }
+
     /// Returns where the payload is. A thread that follows the pointer owns the payload by TABLE-2.
     pub(super) fn payload(&self) -> *mut Option<T> {
         self.payload.with_mut(|payload| payload)

@@ -21,7 +21,7 @@ impl<T> ScheduleQueue<T> {
     /// Takes that task, whatever its rank, if it is ready and no task of a more urgent level is (SCHED-6).
     pub fn pop_this(&self, task: TaskId) -> Option<Running<'_, T>> {
         let row = self.table.row(task)?;
-        let mut state = row.state.load(Ordering::Relaxed);
+        let mut state = row.peek();
         loop {
             if !is_ready(state) || (!planted("schedule.pop_this.level") && self.passes(level_of(state))) {
                 return None;

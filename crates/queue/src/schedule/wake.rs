@@ -18,7 +18,7 @@ impl<T> ScheduleQueue<T> {
         // AcqRel: Release hands over what was published for the task before; it pairs with the Acquire in `pop`.
         // Acquire pairs with the Release in `publish`: the rank read below is the one given there, or a newer one.
         let hand_over = ordering("schedule.wake", Ordering::AcqRel);
-        let mut state = row.state.load(Ordering::Relaxed);
+        let mut state = row.peek();
         loop {
             // Also where nothing changes: what was published has to be released.
             let woken = if state == IDLE { ready_at(self.ask(task, &mut level)) } else { state | READY };

@@ -4,13 +4,13 @@
 //! weighted by how the latency of its query changes; it is worth a run when enough rows wait for it, or when it has
 //! not run for long enough; and it runs for about as long as an epoch.
 //!
-//! Added to it, since a priority alone leaves out whoever is dearest for as long as the others have work:
+//! Added to it, since a priority alone leaves out the dearest task for as long as the others have work:
 //!
-//! A1. A task that nobody has measured gets a block at once, whatever waits for it.
-//! A2. A task whose writer has no room is worth a run: its input cannot grow to the threshold.
-//! A3. A task that has waited for `STARVED_NS` goes in front of all that have not.
-//! A4. Before that, its priority grows with its wait, by itself for each `TURN_NS`. So those that cost alike take turns,
-//!     and who costs twice as much has half as many: small differences of what was measured decide nothing.
+//! ADAPTIVE-1. A task that was never measured gets a block at once, whatever waits for it.
+//! ADAPTIVE-2. A task whose writer has no room is worth a run: its input cannot grow to the threshold.
+//! ADAPTIVE-3. A task that has waited for `STARVED_NS` goes in front of all that have not.
+//! ADAPTIVE-4. Before that, its priority grows with its wait, by itself for each `TURN_NS`. So tasks that cost alike take
+//!     turns, and one that costs twice as much has half as many: small differences of what was measured decide nothing.
 
 mod latency;
 mod output_cost;
@@ -21,20 +21,17 @@ use std::collections::HashMap;
 use self::latency::Latency;
 use self::output_cost::{LEAST_OUTPUT_COST_NS, OutputCosts};
 use self::thresholds::Thresholds;
+use super::parameters::{Parameter, ParameterError, Value, find};
 use super::{Decision, Policy};
-use crate::quantum::{BLOCK_ROWS, QUANTUM_NS, Quantum};
-use crate::snapshot::{QueryView, Snapshot, TaskView};
+use crate::quantum::{BLOCK_ROWS, QUANTUM_NS, Quantum, STARVED_NS};
+use crate::views::{QueryView, Snapshot, TaskView};
+
+pub(super) const NAME: &str = "adaptive";
 
 /// The fewest rows of a run at the end of an epoch: the shortest run, whose fixed cost is a quarter.
 const LEAST_ROWS: u64 = 512;
 
-/// How long a task may wait with work before it goes in front (A3): ten epochs.
-/// From `cargo bench -p penstock-benches --bench scheduling -- policies`, six queries at 95 % of what each setting sustained,
-/// one round each: with 100 ms and runs of 512 rows a mean latency of 118 ms, not sustained (167 M rows/s); with this 1 ms
-/// (157 M rows/s). The rates differ, and no other wait was tried.
-const STARVED_NS: u64 = 10_000_000;
-
-/// The wait that adds a task's priority to itself once more (A4): about a turn of somebody else.
+/// The wait that adds a task's priority to itself once more (ADAPTIVE-4): about a turn of another task.
 const TURN_NS: u64 = QUANTUM_NS;
 
 /// Above every priority that comes from a cost and from less of a wait.
@@ -44,10 +41,12 @@ const STARVED_PRIORITY: f64 = 2.0 * (1.0 + (STARVED_NS / TURN_NS) as f64) / LEAS
 #[derive(Debug, Default)]
 pub struct Adaptive {
     costs: OutputCosts,
-    /// Whether the writer of a task's input has no room (A2).
+    /// Whether the writer of a task's input has no room (ADAPTIVE-2).
     is_full: Vec<bool>,
     /// One per query, in the order of the last snapshot.
     queries: Vec<QueryState>,
+    /// Those of queries that are at rest, by their ids.
+    resting: HashMap<u64, QueryState>,
     fixed: Option<Thresholds>,
 }
 
@@ -59,7 +58,7 @@ struct QueryState {
 }
 
 impl Adaptive {
-    /// The policy with thresholds that stay as they are, to compare with those that adapt.
+    /// Makes the policy with thresholds that stay as they are, to compare with those that adapt.
     pub fn with_fixed_thresholds(event_rows: u64, idle_ns: u64) -> Self {
         Self { fixed: Some(Thresholds::starting_at(event_rows, idle_ns)), ..Self::default() }
     }
@@ -73,9 +72,10 @@ impl Adaptive {
         let mut known: HashMap<u64, QueryState> =
             self.queries.drain(..).map(|state| (state.id, state)).collect();
         let thresholds = self.fixed.clone().unwrap_or_default();
+        let resting = &mut self.resting;
         self.queries.extend(queries.iter().map(|&QueryView { id, .. }| {
             let new = || QueryState { id, latency: Latency::default(), thresholds: thresholds.clone() };
-            known.remove(&id).unwrap_or_else(new)
+            known.remove(&id).or_else(|| resting.remove(&id)).unwrap_or_else(new)
         }));
     }
 
@@ -101,7 +101,7 @@ impl Adaptive {
     fn decide(&self, index: usize, task: &TaskView, now_ns: u64) -> Decision {
         let state = self.queries.get(task.query);
         let weight = state.map_or(1.0, |state| state.latency.weight());
-        let waited_ns = waited_ns(task, now_ns);
+        let waited_ns = task.waited_ns(now_ns);
         let quantum = task
             .cost_ns
             .map_or(Quantum::of_rows(BLOCK_ROWS), |cost_ns| Quantum::of_cost(cost_ns, LEAST_ROWS));
@@ -127,7 +127,7 @@ impl Adaptive {
 
 impl Policy for Adaptive {
     fn name(&self) -> &'static str {
-        "adaptive"
+        NAME
     }
 
     fn plan(&mut self, snapshot: &Snapshot, decisions: &mut Vec<Decision>) {
@@ -139,14 +139,54 @@ impl Policy for Adaptive {
         let tasks = snapshot.tasks.iter().enumerate();
         decisions.extend(tasks.map(|(index, task)| self.decide(index, task, snapshot.now_ns)));
     }
-}
 
-/// How long the task has had work that nobody did. Rows count from when the engine got them: what has aged upstream
-/// need not age again.
-fn waited_ns(task: &TaskView, now_ns: u64) -> u64 {
-    if task.is_blocked || task.is_running || !task.has_work() {
-        return 0;
+    fn rest(&mut self, query: u64) {
+        if let Some(index) = self.queries.iter().position(|state| state.id == query) {
+            self.resting.insert(query, self.queries.remove(index));
+        }
     }
-    let arrived_ns = if task.pending_rows > 0 { task.arrived_ns } else { 0 };
-    now_ns.saturating_sub(task.last_run_ns.max(arrived_ns))
+
+    fn forget(&mut self, query: u64) {
+        self.resting.remove(&query);
+    }
+
+    fn follows_rows(&self) -> bool {
+        true
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        let thresholds = self.fixed.clone().unwrap_or_default();
+        vec![
+            Parameter {
+                name: "fixed",
+                about: "Keeps the thresholds as they are.",
+                value: Value::Flag(self.fixed.is_some()),
+            },
+            Parameter {
+                name: "event_rows",
+                about: "Rows that make a run worth it, with fixed thresholds.",
+                value: Value::Rows(thresholds.event_rows()),
+            },
+            Parameter {
+                name: "idle",
+                about: "Time without a run after which any row makes one worth it, with fixed thresholds.",
+                value: Value::Duration(thresholds.idle_ns()),
+            },
+        ]
+    }
+
+    fn set(&mut self, name: &str, value: Value) -> Result<(), ParameterError> {
+        let parameter = find(NAME, &self.parameters(), name, value)?;
+        let thresholds = self.fixed.clone().unwrap_or_default();
+        self.fixed = match parameter.value {
+            Value::Flag(is_fixed) => is_fixed.then_some(thresholds),
+            Value::Rows(rows) => Some(Thresholds::starting_at(rows, thresholds.idle_ns())),
+            Value::Duration(ns) => Some(Thresholds::starting_at(thresholds.event_rows(), ns)),
+            Value::Number(_) => self.fixed.take(), // no parameter is one
+        };
+        // Queries that have started with other thresholds go on with these.
+        self.queries.clear();
+        self.resting.clear();
+        Ok(())
+    }
 }

@@ -4,3 +4,4 @@
 
 mod policies;
 mod policies_laws;
+mod ready;

@@ -1,7 +1,9 @@
 //! What the policies do, seen from outside: one worker that does what they say, step by step.
 
 use penstock_scheduler::policy::{Adaptive, Fcfs, Rr};
-use penstock_scheduler::{Decision, Order, Policy, PolicyKind, Quantum, QueryView, Snapshot, TaskView};
+use penstock_scheduler::{
+    Decision, Order, Policy, PolicyKind, Quantum, QueryView, Snapshot, TaskView, Value,
+};
 use smallvec::SmallVec;
 
 const MS: u64 = 1_000_000;
@@ -185,7 +187,7 @@ fn nobody_starves() {
     let policies: [Box<dyn Policy>; 3] = PolicyKind::NAMES.map(|(_, kind)| kind.make());
     for policy in policies {
         let name = policy.name();
-        let mut worker = OneWorker { policy, ..OneWorker::new(Rr, tasks.clone()) };
+        let mut worker = OneWorker { policy, ..OneWorker::new(Rr::default(), tasks.clone()) };
         worker.every_ns = vec![10, 0, 2_000, 0];
         let mut last_ns = vec![0; tasks.len()];
         while worker.snapshot.now_ns < 2_000 * MS {
@@ -290,6 +292,42 @@ fn what_is_known_of_a_query_goes_with_its_id() {
 }
 
 #[test]
+fn what_is_known_of_a_query_at_rest_is_kept_until_it_ends() {
+    for has_ended in [false, true] {
+        let (mut policy, mut snapshot) = with_a_slower_query();
+        assert_eq!(thresholds(&mut policy, &snapshot), [1024, 2048]);
+        let (resting, task) = (snapshot.queries.pop().unwrap(), snapshot.tasks.pop().unwrap());
+        policy.rest(resting.id);
+        assert_eq!(thresholds(&mut policy, &snapshot), [1024]);
+        if has_ended {
+            policy.forget(resting.id);
+        }
+        snapshot.queries.push(resting);
+        snapshot.tasks.push(task);
+        assert_eq!(thresholds(&mut policy, &snapshot), [1024, if has_ended { 1024 } else { 2048 }]);
+    }
+}
+
+#[test]
+fn parameters_of_a_policy_are_set_by_name() {
+    let mut policy = Adaptive::default();
+    let snapshot = snapshot(0, vec![task(20.0, 1.0, 1, &[])]);
+    assert_eq!(thresholds(&mut policy, &snapshot), [1024]);
+    policy.set("event_rows", Value::Rows(700)).unwrap();
+    assert_eq!(thresholds(&mut policy, &snapshot), [700]);
+    assert_eq!(policy.parameters()[0].value, Value::Flag(true), "they are fixed now");
+    policy.set("fixed", Value::Flag(false)).unwrap();
+    assert_eq!(thresholds(&mut policy, &snapshot), [1024]);
+    let error = policy.set("event_row", Value::Rows(1)).unwrap_err().to_string();
+    assert!(error.ends_with("did you mean \"event_rows\"?"), "{error}");
+    assert!(policy.set("idle", Value::Rows(1)).is_err(), "it is a duration");
+
+    let mut blocks = Fcfs::default();
+    blocks.set("block_rows", Value::Rows(64)).unwrap();
+    assert_eq!(plan(&mut blocks, &snapshot)[0].quantum, Quantum::of_rows(64));
+}
+
+#[test]
 fn fixed_thresholds_stay() {
     let mut policy = Adaptive::with_fixed_thresholds(700, MS);
     let mut snapshot = snapshot(0, vec![task(20.0, 1.0, 1, &[])]);
@@ -316,14 +354,14 @@ fn first_come_is_first_served() {
 
 #[test]
 fn round_robin_takes_turns() {
-    let mut worker = OneWorker::new(Rr, vec![task(20.0, 1.0, 1 << 20, &[]); 3]);
+    let mut worker = OneWorker::new(Rr::default(), vec![task(20.0, 1.0, 1 << 20, &[]); 3]);
     let turns: Vec<(usize, u64)> = (0..7).map_while(|_| worker.step()).collect();
     assert_eq!(turns, [0, 1, 2, 0, 1, 2, 0].map(|index| (index, 2048)));
 }
 
 #[test]
 fn policies_go_by_their_names() {
-    assert_eq!(PolicyKind::default(), PolicyKind::Adaptive);
+    assert_eq!(PolicyKind::default().name(), "adaptive");
     for (name, kind) in PolicyKind::NAMES {
         assert_eq!(kind.make().name(), name);
     }

@@ -60,6 +60,7 @@ fn any_snapshot() -> impl Strategy<Value = Snapshot> {
         id,
         latency_sum_ns,
         latency_count,
+        ..QueryView::default()
     });
     let tasks = prop::collection::vec(any_task(), 0..12);
     (count(), tasks, prop::collection::vec(query, 0..6)).prop_map(|(now_ns, mut tasks, queries)| {
@@ -149,7 +150,7 @@ proptest! {
     #[test]
     fn latency_moves_priorities_by_a_tenth_and_thresholds_within_bounds(history in any_history()) {
         let fresh = history.last().map(std::slice::from_ref).unwrap_or_default();
-        let (now, fresh) = (plans(PolicyKind::Adaptive, &history), plans(PolicyKind::Adaptive, fresh));
+        let (now, fresh) = (plans(PolicyKind::default(), &history), plans(PolicyKind::default(), fresh));
         for (now, fresh) in now.last().into_iter().flatten().zip(fresh.last().into_iter().flatten()) {
             let weight = now.priority / fresh.priority;
             prop_assert!((0.9 - 1e-9..=1.1 + 1e-9).contains(&weight), "{weight}");
@@ -172,7 +173,7 @@ proptest! {
         let mut tasks: Vec<TaskView> = tasks.into_iter().enumerate().map(view).collect();
         tasks.iter_mut().for_each(|task| task.downstream.retain(|down| *down < count));
         let snapshot = Snapshot { tasks, queries: vec![QueryView::default()], ..Snapshot::default() };
-        for decisions in plans(PolicyKind::Adaptive, std::slice::from_ref(&snapshot)) {
+        for decisions in plans(PolicyKind::default(), std::slice::from_ref(&snapshot)) {
             for (index, decision) in decisions.iter().enumerate() {
                 for down in snapshot.downstream(index) {
                     prop_assert!(decision.priority < decisions[down].priority, "{index} {down}");

@@ -3,7 +3,7 @@
 //! The gradient is the relative change of the mean between two periods: a number without a unit, 0.5 for half as
 //! much again.
 
-use crate::snapshot::QueryView;
+use crate::views::QueryView;
 
 /// The least time between two means: ten markers, one every 50 ms. Short enough to follow a burst of seconds.
 const PERIOD_NS: u64 = 500_000_000;
@@ -22,32 +22,46 @@ const WEIGHT_SHARE: f64 = 0.1;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
     /// When the period began, and the counters then.
-    began: Option<(u64, QueryView)>,
+    began: Option<Began>,
     /// The mean of the period before.
     mean_ns: Option<f64>,
     gradient: f64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Began {
+    at_ns: u64,
+    sum_ns: u64,
+    count: u64,
+}
+
+impl Began {
+    fn now(query: &QueryView, at_ns: u64) -> Self {
+        Self { at_ns, sum_ns: query.latency_sum_ns, count: query.latency_count }
+    }
+}
+
 impl Latency {
     /// Looks at the counters of the query. The gradient, when a period has ended that has one before it.
     pub fn observe(&mut self, query: &QueryView, now_ns: u64) -> Option<f64> {
-        let Some((began_ns, then)) = &self.began else {
-            self.began = Some((now_ns, *query));
+        let now = Began::now(query, now_ns);
+        let Some(then) = self.began else {
+            self.began = Some(now);
             return None;
         };
-        let lasted_ns = now_ns.saturating_sub(*began_ns);
+        let lasted_ns = now_ns.saturating_sub(then.at_ns);
         if lasted_ns < PERIOD_NS {
             return None;
         }
-        let markers = query.latency_count.saturating_sub(then.latency_count);
+        let markers = now.count.saturating_sub(then.count);
         if markers < LEAST_MARKERS {
             if lasted_ns >= LONGEST_PERIOD_NS {
-                *self = Self { began: Some((now_ns, *query)), ..Self::default() };
+                *self = Self { began: Some(now), ..Self::default() };
             }
             return None;
         }
-        let mean_ns = query.latency_sum_ns.saturating_sub(then.latency_sum_ns) as f64 / markers as f64;
-        self.began = Some((now_ns, *query));
+        let mean_ns = now.sum_ns.saturating_sub(then.sum_ns) as f64 / markers as f64;
+        self.began = Some(now);
         let before_ns = self.mean_ns.replace(mean_ns)?;
         self.gradient = relative_change(before_ns, mean_ns);
         Some(self.gradient)

@@ -8,7 +8,7 @@
 
 use smallvec::SmallVec;
 
-use crate::snapshot::{PartView, Snapshot, TaskView};
+use crate::views::{PartView, Snapshot, TaskView};
 
 /// What a row costs in a task that has not been measured. Low, so that the task is measured soon.
 const UNKNOWN_COST_NS: f64 = 1.0;
@@ -40,7 +40,7 @@ struct Output {
 }
 
 impl OutputCosts {
-    /// Works out the costs of all tasks, the last one first (S1).
+    /// Works out the costs of all tasks, the last one first (VIEWS-1).
     pub fn compute(&mut self, snapshot: &Snapshot) {
         self.tasks.clear();
         self.tasks.resize(snapshot.tasks.len(), Output::default());

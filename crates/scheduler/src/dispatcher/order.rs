@@ -1,6 +1,6 @@
 //! From priorities to ranks.
 
-use super::Decision;
+use crate::decision::Decision;
 
 /// Ranks decisions, and keeps its buffers for the next epoch.
 #[derive(Debug, Default)]
