@@ -139,7 +139,10 @@ def drained_while_given(rng: random.Random, watch: Watch) -> None:
     def stall(batch: ps.Batch) -> None:
         go.wait(20)
 
-    with ps.Engine(workers=rng.choice([1, 2]), mode=rng.choice(["state", "threads"])) as engine:
+    # With little memory: half a million batches of one row would fit the default budget before the source waits.
+    with ps.Engine(
+        workers=rng.choice([1, 2]), mode=rng.choice(["state", "threads"]), budget="4MiB",
+    ) as engine:  # fmt: skip
         watch.add(engine)
         is_awaited = rng.random() < 0.3
         data: Any = awaited() if is_awaited else source()
