@@ -505,10 +505,10 @@ class EngineError(PenstockError, RuntimeError):
 
 
 class QueryFailedWarning(UserWarning):
-    """A query or a shared source had failed, and nobody had looked, when its engine was stopped.
+    """A query or a shared source had failed, and its error had not been read when its engine was stopped.
 
     Call `Query.wait`, read its results or look at `Query.error` to know; `SharedSource.error` of a shared
-    source that no query reads. What becomes of one that queries read is the cause of their own error.
+    source that no query reads. The failure of one that queries read is the cause of their own error.
 
     Example:
         >>> import warnings
@@ -531,11 +531,10 @@ class RowsDiscardedWarning(UserWarning):
 
     Wait for the queries inside of the block, or let the engine do that: `Engine(on_exit="drain")`. Rows that
     waited to be processed count, results that a function had not taken or that were collected, and rows in
-    open windows: each once, or for each window of a join or a top-k that it is in. Of sessions the number is
-    told of those that are open, and not that of their rows. Results that wait for somebody who reads them are
-    not lost.
+    open windows: each once, or for each window of a join or a top-k that it is in. For sessions, the number
+    of open sessions is reported instead of the number of their rows. Unread results are not lost.
 
-    The number is exact if the engine has come to rest, and else that of a moment shortly before.
+    The number is exact if the engine is idle, otherwise it is slightly out of date.
 
     Example:
         >>> import warnings
@@ -556,9 +555,9 @@ class RowsDiscardedWarning(UserWarning):
 class LateRowsWarning(UserWarning):
     """Rows came after their window had closed and were left out. Raise `delay=` if they should count.
 
-    `Stream.run` issues it at the line that called it. A query issues it once, where somebody waits for it,
+    `Stream.run` issues it at the line that called it. A query issues it once: at the call that waits for it,
     takes its result, reads its last batch or stops it; `Engine.stop` and the end of its block do so for the
-    others. How many rows there were is in `Result.rows_late` and in `Query.metrics`.
+    other queries. How many rows there were is in `Result.rows_late` and in `Query.metrics`.
 
     Example:
         >>> import warnings

@@ -142,7 +142,7 @@ class Query(WaitChecks):
                 which would wait for itself.
 
         Warns:
-            LateRowsWarning: Rows came too late to count, and nobody has been told. A query warns once.
+            LateRowsWarning: Rows came too late to count, and this was not reported yet. A query warns once.
 
         Example:
             >>> import pyarrow as pa
@@ -187,7 +187,7 @@ class Query(WaitChecks):
                 it would wait for itself.
 
         Warns:
-            LateRowsWarning: Rows came too late to count, and nobody has been told. A query warns once.
+            LateRowsWarning: Rows came too late to count, and this was not reported yet. A query warns once.
 
         Example:
             >>> import penstock as ps
@@ -245,7 +245,7 @@ class Query(WaitChecks):
             PlanError: It was submitted with another sink.
 
         Warns:
-            LateRowsWarning: Rows came too late to count, and nobody has been told. A query warns once.
+            LateRowsWarning: Rows came too late to count, and this was not reported yet. A query warns once.
 
         Example:
             >>> import pyarrow as pa

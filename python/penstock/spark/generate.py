@@ -262,7 +262,7 @@ class Recipe:
 
 
 class CountsByPartition(AccumulatorParam[PartitionCounts]):
-    """Puts together what the partitions tell. One that is made twice says the same twice, and counts once.
+    """Merges the counts of partitions. A partition that runs twice reports the same twice, and counts once.
 
     Example:
         >>> from penstock.spark.generate import CountsByPartition
