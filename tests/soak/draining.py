@@ -139,7 +139,7 @@ def drained_while_given(rng: random.Random, watch: Watch) -> None:
     def stall(batch: ps.Batch) -> None:
         go.wait(20)
 
-    # With little memory: half a million batches of one row would fit the default budget before the source waits.
+    # With little memory: half a million batches of one row would fit the default budget.
     with ps.Engine(
         workers=rng.choice([1, 2]), mode=rng.choice(["state", "threads"]), budget="4MiB",
     ) as engine:  # fmt: skip
