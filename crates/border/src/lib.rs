@@ -1,8 +1,8 @@
-//! `#[guarded]`: functions that another language calls return an error where they would panic.
+//! `#[guarded]`: functions called from another language return an error where they would panic.
 //!
-//! It stands above `#[pymethods]` and `#[pyfunction]`, and wraps the body of each function in a call of
-//! `crate::border::guard`, which the crate that uses it defines. A function that does not return a `PyResult` returns one
-//! from then on.
+//! The attribute is placed before `#[pymethods]` or `#[pyfunction]`, and wraps the body of each function in a call of
+//! `crate::border::guard`, which the using crate defines. A function that does not return a `PyResult` is changed to
+//! return one.
 
 #![forbid(unsafe_code)]
 
@@ -30,20 +30,20 @@ pub fn guarded(arguments: TokenStream, item: TokenStream) -> TokenStream {
             }
             block.into_token_stream().into()
         }
-        other => Error::new_spanned(other, "guarded stands above a function or an impl block")
+        other => Error::new_spanned(other, "guarded applies to a function or an impl block")
             .into_compile_error()
             .into(),
     }
 }
 
-/// Whether a type is written as a `PyResult`.
+/// Returns true if a type is written as a `PyResult`.
 fn is_result(kind: &Type) -> bool {
     let Type::Path(path) = kind else { return false };
     path.path.segments.last().is_some_and(|segment| segment.ident == "PyResult")
 }
 
 fn guard(signature: &mut Signature, block: &mut Block) {
-    // The collector of the interpreter takes no errors, and asks for nothing that could panic.
+    // The interpreter's garbage collector accepts no errors, and this method does nothing that could panic.
     if signature.ident == "__traverse__" {
         return;
     }
@@ -55,7 +55,7 @@ fn guard(signature: &mut Signature, block: &mut Block) {
         *block = parse_quote!({ crate::border::guard(move || -> #kind #block) });
         return;
     }
-    // Two closures: a `return` inside leaves the inner one.
+    // Two closures: a `return` in the body leaves the inner one.
     *block = parse_quote!({ crate::border::guard(move || Ok((move || -> #kind #block)())) });
     signature.output = parse_quote!(-> PyResult<#kind>);
 }

@@ -1,8 +1,8 @@
 //! Windows on a grid: tumbling and sliding, half-open, with an offset from the epoch, floor division below zero.
 //!
-//! Window `k` is `[offset + k * slide, offset + k * slide + size)`. Windows are known by their number, not by their
-//! bounds, and numbers are wide enough for every time. Time is cut into *panes*, the longest pieces that no window has
-//! only a part of; a tumbling window is one pane.
+//! Window `k` is `[offset + k * slide, offset + k * slide + size)`. Windows are identified by their number, not by
+//! their bounds, and numbers are wide enough for every time. Time is cut into *panes*, the longest intervals of which
+//! every window contains all or nothing; a tumbling window is one pane.
 
 /// The number of a window.
 pub type WindowNumber = i128;
@@ -15,7 +15,7 @@ pub struct Aligned {
     /// At least 0, below `slide`.
     offset: i64,
     pane: i64,
-    /// Where a pane starts, at least 0 and below `pane`: 64 bits hold the number of every pane that holds a time.
+    /// Start of a pane, at least 0 and below `pane`: 64 bits hold the number of every pane that contains a time.
     pane_offset: i64,
 }
 
@@ -31,7 +31,8 @@ fn clamp(time: i128) -> i64 {
 }
 
 impl Aligned {
-    /// Windows of `size` ticks, one every `slide` ticks, moved by `offset`; `None` unless `0 < slide <= size`.
+    /// Creates windows of `size` ticks, one every `slide` ticks, shifted by `offset`; `None` unless `0 < slide <=
+    /// size`.
     pub fn new(size: i64, slide: i64, offset: i64) -> Option<Self> {
         if slide <= 0 || slide > size {
             return None;
@@ -40,37 +41,37 @@ impl Aligned {
         Some(Self { size, slide, offset, pane, pane_offset: offset % pane })
     }
 
-    /// Windows side by side.
+    /// Creates adjacent windows.
     pub fn tumbling(size: i64, offset: i64) -> Option<Self> {
         Self::new(size, size, offset)
     }
 
-    /// Whether each time lies in one window only.
+    /// Returns true if each time is in one window only.
     pub fn is_tumbling(self) -> bool {
         self.size == self.slide
     }
 
-    /// Ticks of one window.
+    /// Returns the ticks of one window.
     pub fn size(self) -> i64 {
         self.size
     }
 
-    /// Ticks from one window to the next.
+    /// Returns the ticks from one window to the next.
     pub fn slide(self) -> i64 {
         self.slide
     }
 
-    /// How far the first window at or after the epoch starts behind it.
+    /// Returns the offset from the epoch to the first window at or after it.
     pub fn offset(self) -> i64 {
         self.offset
     }
 
-    /// Panes of one window.
+    /// Returns the panes of one window.
     pub fn panes_per_window(self) -> i64 {
         self.size / self.pane
     }
 
-    /// Panes from one window to the next.
+    /// Returns the panes from one window to the next.
     pub fn panes_per_slide(self) -> i64 {
         self.slide / self.pane
     }
@@ -79,19 +80,19 @@ impl Aligned {
         i128::from(time) - i128::from(self.offset)
     }
 
-    /// The last window that `time` lies in.
+    /// Returns the last window that contains `time`.
     #[inline]
     pub fn last_window(self, time: i64) -> WindowNumber {
         self.since_origin(time).div_euclid(i128::from(self.slide))
     }
 
-    /// The first window that `time` lies in; also the first that is not over when event time has come to `time`.
+    /// Returns the first window that contains `time`; also the first that is not over at watermark `time`.
     #[inline]
     pub fn first_window(self, time: i64) -> WindowNumber {
         (self.since_origin(time) - i128::from(self.size)).div_euclid(i128::from(self.slide)) + 1
     }
 
-    /// Whether the watermark has reached the end of the window.
+    /// Returns true if the watermark has reached the end of the window.
     #[inline]
     pub fn is_over(self, window: WindowNumber, watermark: i64) -> bool {
         window < self.first_window(watermark)
@@ -101,23 +102,23 @@ impl Aligned {
         i128::from(self.offset) + window * i128::from(self.slide)
     }
 
-    /// The first tick behind the window, whether a time can reach it or not.
+    /// Returns the first tick after the window, whether a time can reach it or not.
     pub fn end_of(self, window: WindowNumber) -> i128 {
         self.start_of(window) + i128::from(self.size)
     }
 
-    /// Start and end of a window. A bound that no time can reach is given as the last time there is.
+    /// Returns start and end of a window. A bound that no time can reach is given as the last representable time.
     pub fn bounds(self, window: WindowNumber) -> (i64, i64) {
         let start = self.start_of(window);
         (clamp(start), clamp(self.end_of(window)))
     }
 
-    /// The last time that lies in the window.
+    /// Returns the last time in the window.
     pub fn last_tick(self, window: WindowNumber) -> i64 {
         clamp(self.end_of(window) - 1)
     }
 
-    /// The pane that `time` lies in.
+    /// Returns the pane that contains `time`.
     #[inline]
     pub fn pane(self, time: i64) -> i64 {
         match self.pane_offset {
@@ -126,18 +127,18 @@ impl Aligned {
         }
     }
 
-    /// Panes between the origin of panes and that of windows.
+    /// Returns the number of panes between the origin of panes and that of windows.
     fn panes_before(self) -> i128 {
         i128::from((self.offset - self.pane_offset) / self.pane)
     }
 
-    /// The first and the last pane of a window, of those that can hold a time.
+    /// Returns the first and the last pane of a window, of those that can contain a time.
     pub fn panes_of(self, window: WindowNumber) -> (i64, i64) {
         let first = self.panes_before() + window * i128::from(self.panes_per_slide());
         (clamp(first), clamp(first + i128::from(self.panes_per_window()) - 1))
     }
 
-    /// The first and the last window that a pane belongs to.
+    /// Returns the first and the last window that a pane belongs to.
     pub fn windows_of(self, pane: i64) -> (WindowNumber, WindowNumber) {
         let pane = i128::from(pane) - self.panes_before();
         let per_slide = i128::from(self.panes_per_slide());

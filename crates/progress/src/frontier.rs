@@ -1,13 +1,13 @@
-//! How far event time has come where several inputs meet.
+//! The watermark where several inputs meet.
 //!
 //! FRONTIER-1. The watermark never falls.
-//! FRONTIER-2. It is the smallest of the inputs that have neither ended nor gone idle. While all of them are idle it stays where it
-//!     is. An input that pauses has ended for now, and is still waited for.
+//! FRONTIER-2. It is the smallest watermark of the inputs that have neither ended nor gone idle. While all of them are
+//!     idle it does not change. An input that pauses has ended for now, and still holds the watermark.
 
 use crate::watermark::NEVER;
 use crate::{law, laws};
 
-/// What is known of one input.
+/// The state of one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     watermark: i64,
@@ -16,7 +16,7 @@ struct Known {
     has_paused: bool,
 }
 
-/// The watermarks of several inputs, and the one that follows from them.
+/// The watermarks of several inputs, and the combined one.
 #[derive(Clone, Debug)]
 pub struct Frontier {
     inputs: Vec<Known>,
@@ -24,40 +24,40 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// So many inputs that have not spoken yet.
+    /// Creates a frontier of inputs without a watermark.
     pub fn new(inputs: usize) -> Self {
         let silent = Known { watermark: NEVER, is_idle: false, has_ended: false, has_paused: false };
         Self { inputs: vec![silent; inputs], watermark: NEVER }
     }
 
-    /// The watermark of all.
+    /// Returns the combined watermark.
     pub fn watermark(&self) -> i64 {
         self.watermark
     }
 
-    /// Whether every input has ended, if only for now.
+    /// Returns true if every input has ended, if only for now.
     pub fn has_ended(&self) -> bool {
         self.inputs.iter().all(|input| input.has_ended || input.has_paused)
     }
 
-    /// Whether that input has ended, if only for now.
+    /// Returns true if that input has ended, if only for now.
     pub fn has_input_ended(&self, input: usize) -> bool {
         self.inputs[input].has_ended || self.inputs[input].has_paused
     }
 
-    /// Whether every input that has not ended is idle, and there is one.
+    /// Returns true if every input that has not ended is idle, and there is one.
     pub fn is_idle(&self) -> bool {
         !self.has_ended() && self.inputs.iter().all(|input| input.is_idle || input.has_ended)
     }
 
-    /// Whether that input has come further than one that is waited for and may still speak.
+    /// Returns true if that input is ahead of an active one that may still advance.
     pub fn is_ahead(&self, input: usize) -> bool {
         let own = self.inputs[input].watermark;
         let waits = |other: &Known| !other.is_idle && !other.has_ended && !other.has_paused;
         self.inputs.iter().any(|other| waits(other) && other.watermark < own)
     }
 
-    /// Event time of an input has come so far. The watermark of all, if that has risen.
+    /// Advances the watermark of an input; returns the combined watermark if it has risen.
     pub fn advance(&mut self, input: usize, watermark: i64) -> Option<i64> {
         let known = &mut self.inputs[input];
         law!(
@@ -70,24 +70,24 @@ impl Frontier {
         self.settle()
     }
 
-    /// An input speaks again.
+    /// Marks an input as active again.
     pub fn wake(&mut self, input: usize) {
         self.inputs[input].is_idle = false;
     }
 
-    /// An input has nothing to say for now, and is not waited for. The watermark of all, if that has risen.
+    /// Marks an input as idle: it does not hold the watermark. Returns the combined watermark if it has risen.
     pub fn rest(&mut self, input: usize) -> Option<i64> {
         self.inputs[input].is_idle = true;
         self.settle()
     }
 
-    /// An input has ended. The watermark of the others, if that has risen.
+    /// Marks an input as ended; returns the combined watermark if it has risen.
     pub fn end(&mut self, input: usize) -> Option<i64> {
         self.inputs[input].has_ended = true;
         self.settle()
     }
 
-    /// An input has ended for now: more will come, by another way, and its watermark stays where it is.
+    /// Marks an input as ended for now: more will come later, so its watermark still counts.
     pub fn pause(&mut self, input: usize) {
         self.inputs[input].has_paused = true;
     }
@@ -104,7 +104,7 @@ impl Frontier {
         (self.watermark > before).then_some(self.watermark)
     }
 
-    /// Looks at every input again: the watermark was `before`, and is what FRONTIER-1 and FRONTIER-2 say now.
+    /// Checks FRONTIER-1 and FRONTIER-2 against every input; `before` is the watermark before the change.
     fn check(&self, before: i64) {
         let mut least = None;
         for input in &self.inputs {
@@ -114,11 +114,11 @@ impl Frontier {
         }
         let after = self.watermark;
         law!(after >= before, "the watermark of all inputs falls from {before} to {after}"); // FRONTIER-1
-        // An input that speaks again may be behind: then the watermark stays.
+        // An input that wakes up may lag: then the watermark stays.
         let expected = least.map_or(before, |least| least.max(before));
         law!(
             after == expected,
-            "the inputs have come to {least:?}, and their watermark from {before} to {after}"
+            "the smallest input is at {least:?}, and the combined watermark goes from {before} to {after}"
         ); // FRONTIER-2
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Two inputs, the first of which has come to 5 and the second to 3.
+    /// Creates two inputs, the first with watermark 5, the second with 3.
     fn two_inputs() -> Frontier {
         let mut frontier = Frontier::new(2);
         assert_eq!(frontier.advance(0, 5), None);
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     #[cfg_attr(
         debug_assertions,
-        should_panic(expected = "have come to Some(3), and their watermark from 3 to 4")
+        should_panic(expected = "is at Some(3), and the combined watermark goes from 3 to 4")
     )]
     fn a_watermark_beyond_an_input_that_is_waited_for_is_found_out() {
         Frontier { watermark: 4, ..two_inputs() }.check(3);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     #[cfg_attr(
         debug_assertions,
-        should_panic(expected = "have come to Some(5), and their watermark from 3 to 3")
+        should_panic(expected = "is at Some(5), and the combined watermark goes from 3 to 3")
     )]
     fn a_watermark_that_waits_for_an_idle_input_is_found_out() {
         let mut frontier = two_inputs();

@@ -1,29 +1,29 @@
-//! Laws of event time, which code can be made to check while it runs.
+//! Laws of event time, which can be checked at run time.
 //!
-//! A watermark never falls; where several inputs meet, it is the smallest of those that are waited for; and it never
-//! passes a row that is still to come. Each law stands where it could be broken. With debug assertions they are always
-//! checked; otherwise `PENSTOCK_CHECKS=1` in the environment says so, for the whole process. A law that is broken is a
-//! panic, which fails the query and says where.
+//! A watermark never falls; where several inputs meet, it is the smallest of the active ones; and it never passes a
+//! row that is still to come. Each law is checked where it could be broken: always with debug assertions, otherwise if
+//! `PENSTOCK_CHECKS=1` is in the environment of the process. A broken law is a panic, which fails the query and names
+//! the place.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The variable of the environment that has laws checked.
+/// The environment variable that enables the checks.
 pub const VARIABLE: &str = "PENSTOCK_CHECKS";
 
 const UNKNOWN: u8 = 0;
 const OFF: u8 = 1;
 const ON: u8 = 2;
 
-/// What the environment says, once somebody has asked.
+/// The setting of the environment, once it was read.
 static WANTED: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Whether laws are checked. The environment is read once; after that, this is one load.
+/// Returns true if laws are checked. The environment is read once; after that, this is one load.
 #[inline]
 pub fn are_checked() -> bool {
     if cfg!(debug_assertions) {
         return true;
     }
-    // Relaxed: nothing else hangs on it, and whoever reads the environment finds the same there.
+    // Relaxed: the word covers nothing else, and every thread that reads the environment finds the same there.
     match WANTED.load(Ordering::Relaxed) {
         UNKNOWN => ask(),
         wanted => wanted == ON,
@@ -37,12 +37,13 @@ fn ask() -> bool {
     wanted
 }
 
-/// Whether that value of the variable asks for checks. Whoever writes something else there wants them rather than not.
+/// Returns true if that value of the variable enables checks. Any value but the ones that disable them does.
 fn is_on(value: &str) -> bool {
     !matches!(value.trim(), "" | "0" | "off")
 }
 
-/// Panics with these words unless the condition holds, where laws are checked. Otherwise it is not even looked at.
+/// Panics with the message unless the condition holds, where laws are checked. Otherwise the condition is not
+/// evaluated.
 #[macro_export]
 macro_rules! law {
     ($holds:expr, $($words:tt)+) => {

@@ -1,13 +1,12 @@
 //! Event time: watermarks, lateness and the arithmetic of windows.
 //!
-//! Pure functions and small structs. Times are `i64` ticks of the time column; nothing here reads a
-//! clock.
+//! Pure functions and small structs. Times are `i64` ticks of the time column; this crate reads no clock.
 //!
-//! - [`watermark`]: how far event time has come at a source, row by row
-//! - [`frontier`]: how far it has come where several inputs meet
-//! - [`aligned`]: tumbling and sliding windows, and the panes they are made of
+//! - [`watermark`]: the watermark of a source, row by row
+//! - [`frontier`]: the watermark where several inputs meet
+//! - [`aligned`]: tumbling and sliding windows, and their panes
 //! - [`windows`]: windows of any kind
-//! - [`laws`]: what always holds, and is checked where somebody wants that
+//! - [`laws`]: invariants of event time, checked on request
 
 #![forbid(unsafe_code)]
 

@@ -1,23 +1,22 @@
-//! How far event time has come at a source.
+//! The watermark of a source.
 //!
-//! The watermark is the largest time seen minus the delay. Lateness belongs to a row and its source:
-//! a row is judged by the watermark just before it, whatever run or batch it came in. A run whose
-//! smallest time is not below the watermark at its end cannot hold a late row, and pays for a
-//! minimum and a maximum only.
+//! The watermark is the largest time seen minus the delay. Lateness belongs to a row and its source: a row is judged
+//! by the watermark just before it, whatever its run or batch. A run whose smallest time is not below the watermark at
+//! its end cannot hold a late row, and pays for a minimum and a maximum only.
 //!
 //! WATERMARK-1. The watermark never falls.
-//! WATERMARK-2. It is the largest time, or mark, so far minus the delay; no row brings it further than that.
-//! WATERMARK-3. A run that is said to hold no late row holds none.
+//! WATERMARK-2. It is the largest time, or mark, so far minus the delay; no row advances it beyond that.
+//! WATERMARK-3. A run reported as free of late rows has none.
 
 use crate::{law, laws};
 
 /// The watermark before any row: no window is over.
 pub const NEVER: i64 = i64::MIN;
 
-/// Where the watermark stands that a row brings along.
+/// Whether the watermark that a row carries applies to the row itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatermarkSide {
-    /// Behind the row: it is not judged by it.
+    /// After the row, which is not judged by it.
     After,
     /// Before the row, which is judged by it.
     Before,
@@ -31,27 +30,27 @@ pub struct BoundedDelay {
 }
 
 impl BoundedDelay {
-    /// A source that has not spoken yet. `delay` is in ticks and not negative.
+    /// Creates a source without rows. `delay` is in ticks and not negative.
     pub fn new(delay: i64) -> Self {
         law!(delay >= 0, "a watermark is ahead of time by {}", delay.saturating_neg());
         Self { delay, largest: None }
     }
 
-    /// The watermark after all rows so far.
+    /// Returns the watermark after all rows so far.
     pub fn watermark(&self) -> i64 {
         self.largest.map_or(NEVER, |largest| largest.saturating_sub(self.delay))
     }
 
-    /// The largest time so far.
+    /// Returns the largest time so far.
     pub fn latest(&self) -> i64 {
         self.largest.unwrap_or(NEVER)
     }
 
-    /// Takes in a run of rows that bring watermarks along, in arrival order: the largest so far, minus the delay, is the
-    /// watermark, before or behind its row. `range` is the smallest and the largest of the times; `is_valid` says which rows
-    /// bring one.
+    /// Observes a run of rows that carry watermarks, in arrival order: the largest so far, minus the delay, is the
+    /// watermark, before or after its row. `range` is the smallest and the largest of the times; `is_valid` tells
+    /// which rows carry one.
     ///
-    /// Gives what [`BoundedDelay::observe`] gives.
+    /// Returns what [`BoundedDelay::observe`] returns.
     pub fn observe_marks(
         &mut self,
         (times, range): (&[i64], (i64, i64)),
@@ -87,10 +86,11 @@ impl BoundedDelay {
         behind
     }
 
-    /// The rows, by number, whose time or mark lies more than `most` ahead of the watermark just before them, each with
-    /// that watermark. Such a row does not move the watermark. Before the first watermark no row is ahead of it.
+    /// Returns the rows, by number, whose time or mark lies more than `most` ahead of the watermark just before them,
+    /// each with that watermark. Such a row does not move the watermark. Before the first watermark no row is ahead of
+    /// it.
     ///
-    /// `rows` are the times in arrival order, each with what it moves the watermark by, if it does.
+    /// `rows` are the times in arrival order, each with the mark that it advances the watermark to, if any.
     pub fn rows_ahead(
         &self,
         rows: impl Iterator<Item = (usize, i64, Option<i64>)>,
@@ -110,12 +110,12 @@ impl BoundedDelay {
         ahead
     }
 
-    /// The watermark is at least this, whatever the rows were.
+    /// Raises the watermark to at least this value, whatever the rows were.
     pub fn advance_to(&mut self, watermark: i64) {
         self.raise(watermark.saturating_add(self.delay));
     }
 
-    /// The largest so far is at least this.
+    /// Raises the largest time to at least this value.
     pub fn raise(&mut self, largest: i64) {
         let earlier = *self;
         self.largest = Some(self.largest.map_or(largest, |seen| seen.max(largest)));
@@ -124,10 +124,10 @@ impl BoundedDelay {
         }
     }
 
-    /// Takes in the times of a run, in arrival order, of which `range` is the smallest and the largest.
+    /// Observes the times of a run, in arrival order; `range` is their smallest and largest.
     ///
-    /// When some row lies below the watermark just before it, fills `before` with that watermark for
-    /// every row and returns true. Otherwise no row of the run can be late.
+    /// When some row lies below the watermark just before it, fills `before` with that watermark for every row and
+    /// returns true. Otherwise no row of the run can be late.
     pub fn observe(&mut self, times: &[i64], range: (i64, i64), before: &mut Vec<i64>) -> bool {
         law!(is_range_of(range, times), "{range:?} is not the range of the times of a run");
         let (smallest, largest) = range;
@@ -141,7 +141,7 @@ impl BoundedDelay {
         }
         let after = |watermark: i64, time: i64| watermark.max(time.saturating_sub(self.delay));
         let first = earlier.watermark();
-        // Mostly rows come in order, or nearly so: then nobody needs to know the watermark before each of them.
+        // Rows are mostly in order, or nearly so: then the watermark before each of them is not needed.
         if smallest >= first && times.is_sorted() {
             return false;
         }
@@ -159,8 +159,8 @@ impl BoundedDelay {
         behind
     }
 
-    /// Goes through the rows of a run again, one by one: `mark` is what each brings along, and `on_time` says that none of
-    /// them is below the watermark just before it.
+    /// Checks the laws row by row: `mark` is the watermark that each row carries, and `on_time` claims that no row is
+    /// below the watermark just before it.
     fn check(&self, earlier: Self, times: &[i64], mark: impl Fn(usize) -> Option<i64>, on_time: bool) {
         let behind = |largest: Option<i64>| match largest {
             None => NEVER,
@@ -174,24 +174,27 @@ impl BoundedDelay {
             let watermark = behind(largest);
             law!(
                 !on_time || time >= watermark,
-                "a row of {time} is on time behind the watermark {watermark}"
+                "a row of {time} counts as on time after the watermark {watermark}"
             ); // WATERMARK-3
             largest = largest.max(mark(row));
         }
         let (before, after, allowed) = (earlier.watermark(), self.watermark(), behind(largest));
         law!(after >= before, "the watermark of a source falls from {before} to {after}"); // WATERMARK-1
-        law!(after == allowed, "rows bring the watermark of a source to {after}, and its delay to {allowed}"); // WATERMARK-2
+        law!(
+            after == allowed,
+            "rows advance the watermark of a source to {after}, its delay allows {allowed}"
+        ); // WATERMARK-2
     }
 }
 
-/// Whether no time lies outside of the range, and there is a row at both ends of it.
+/// Returns true if no time lies outside the range, and there is a row at both ends of it.
 fn is_range_of((smallest, largest): (i64, i64), times: &[i64]) -> bool {
     times.iter().min() == Some(&smallest) && times.iter().max() == Some(&largest)
 }
 
-/// Smallest and largest of the times.
+/// Returns the smallest and the largest of the times.
 pub fn min_max(times: &[i64]) -> Option<(i64, i64)> {
-    // Several pairs side by side: one alone would wait for itself at every row.
+    // Several pairs in parallel: a single pair would be one dependency chain through all rows.
     const LANES: usize = 8;
     let first = *times.first()?;
     let (mut smallest, mut largest) = ([first; LANES], [first; LANES]);
@@ -217,7 +220,7 @@ mod tests {
         prop_oneof![4 => -100_i64..100, 1 => any::<i64>(), 1 => Just(i64::MIN), 1 => Just(i64::MAX)]
     }
 
-    /// A source with a delay of 2 that has seen a row of 10.
+    /// Creates a source with a delay of 2 that has seen a row of 10.
     fn at_ten() -> BoundedDelay {
         BoundedDelay { delay: 2, largest: Some(10) }
     }
@@ -231,14 +234,17 @@ mod tests {
     #[test]
     #[cfg_attr(
         debug_assertions,
-        should_panic(expected = "the watermark of a source to 9, and its delay to 8")
+        should_panic(expected = "the watermark of a source to 9, its delay allows 8")
     )]
     fn a_watermark_that_is_ahead_of_its_delay_is_found_out() {
         BoundedDelay { largest: Some(11), ..at_ten() }.check(at_ten(), &[9], |_| Some(9), true);
     }
 
     #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "a row of 9 is on time behind the watermark 10"))]
+    #[cfg_attr(
+        debug_assertions,
+        should_panic(expected = "a row of 9 counts as on time after the watermark 10")
+    )]
     fn a_row_that_was_passed_is_found_out() {
         BoundedDelay { largest: Some(12), ..at_ten() }.check(
             at_ten(),
@@ -264,12 +270,12 @@ mod tests {
     fn a_row_that_is_too_far_ahead_is_found_and_moves_nothing() {
         let times =
             |times: &'static [i64]| times.iter().enumerate().map(|(row, &time)| (row, time, Some(time)));
-        // The watermark is 8: 18 is as far as may be.
+        // The watermark is 8, so 18 is the limit.
         assert_eq!(at_ten().rows_ahead(times(&[18, 27, 25, 100]), 10), [(1, 16), (3, 23)]);
         assert_eq!(at_ten().rows_ahead(times(&[19, 18]), 10), [(0, 8)]);
-        // The first row of all says where time begins.
+        // The first row defines where time begins.
         assert_eq!(BoundedDelay::new(2).rows_ahead(times(&[1_000, 1_009, 1_008]), 10), [(1, 998)]);
-        // A mark that is too far ahead is as bad as a time.
+        // A mark that is too far ahead is treated like such a time.
         let marks = [(0, 9, Some(30)), (1, 30, None), (2, 9, None)].into_iter();
         assert_eq!(at_ten().rows_ahead(marks, 10), [(0, 8), (1, 8)]);
     }
@@ -284,7 +290,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a row brings along: before it, it is judged by it; behind it, the next one is.
+        /// A carried watermark before its row judges that row; one after it judges the next.
         #[test]
         fn a_mark_stands_where_it_is_said_to(
             rows in prop::collection::vec((any_time(), prop::option::of(-100_i64..100)), 1..40),
@@ -321,7 +327,7 @@ mod tests {
             prop_assert_eq!(min_max(&times), times.iter().copied().min().zip(times.iter().copied().max()));
         }
 
-        /// Cutting the same rows differently changes neither the watermark nor who may be late.
+        /// Cutting the same rows differently changes neither the watermark nor which rows may be late.
         #[test]
         fn batches_do_not_matter(
             times in prop::collection::vec(any_time(), 0..60),

@@ -1,8 +1,8 @@
-//! The kinds of windows there are.
+//! The kinds of windows.
 
 use crate::Aligned;
 
-/// How event time is cut into windows.
+/// The way event time is divided into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
     /// On a grid that is the same for all keys: tumbling and sliding windows.
@@ -15,7 +15,7 @@ pub enum Windows {
 }
 
 impl Windows {
-    /// Windows between gaps of `gap` ticks; `None` unless `gap` is positive.
+    /// Creates windows separated by gaps of `gap` ticks; `None` unless `gap` is positive.
     pub fn session(gap: i64) -> Option<Self> {
         (gap > 0).then_some(Self::Session { gap })
     }

@@ -1,8 +1,7 @@
 //! Durations as users write them.
 //!
-//! `"250ms"`, `"10s"`, `"1h30m"` name their unit; a bare integer counts ticks of the time column.
-//! A span becomes ticks only when the column is known, so that `"10s"` and `10_000` over
-//! milliseconds are one and the same plan.
+//! `"250ms"`, `"10s"`, `"1h30m"` name their unit; a bare integer counts ticks of the time column. A span is converted
+//! to ticks only when the column is known, so that `"10s"` and `10_000` over milliseconds are the same plan.
 
 use std::str::FromStr;
 
@@ -11,9 +10,9 @@ use crate::{PlanError, Tick};
 /// A duration before the unit of the time column is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// So many units of the time column.
+    /// A number of units of the time column.
     Ticks(i64),
-    /// So many nanoseconds.
+    /// A number of nanoseconds.
     Nanos(i128),
 }
 
@@ -73,7 +72,7 @@ impl FromStr for Span {
 }
 
 impl Span {
-    /// The span in ticks of a time column, exactly.
+    /// Converts the span to ticks of a time column, exactly.
     pub fn ticks(self, tick: Tick) -> Result<i64, PlanError> {
         match self {
             Self::Ticks(ticks) => Ok(ticks),

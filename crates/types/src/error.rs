@@ -17,21 +17,21 @@ pub enum PlanError {
         column: String,
         /// The column that was probably meant.
         suggestion: Option<String>,
-        /// Every column there is.
+        /// Every column.
         available: Vec<String>,
     },
-    /// Operands that do not go together.
+    /// Operands whose types do not match.
     #[error("{expression}: {reason}")]
     TypeMismatch {
         /// The expression, as it prints.
         expression: String,
-        /// Which types met, and what to do.
+        /// The types that met, and what to do.
         reason: String,
     },
     /// A window over a stream without event time.
     #[error("{0}")]
     MissingTime(String),
-    /// A column of a type that the engine does not run.
+    /// A column of a type that the engine does not support.
     #[error("column \"{column}\" has type {type_name}, which is not supported{hint}")]
     UnsupportedType {
         /// The column.
@@ -49,7 +49,7 @@ pub enum PlanError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Anything else that is wrong with a plan, said in full.
+    /// Any other fault of a plan, described in full.
     #[error("{0}")]
     Invalid(String),
 }
@@ -59,20 +59,20 @@ fn did_you_mean(suggestion: &Option<String>) -> String {
 }
 
 impl PlanError {
-    /// The error for `column`, with the closest of the names there are.
+    /// Creates the error for `column`, with the closest available name.
     pub fn unknown_column<'a>(column: &str, available: impl IntoIterator<Item = &'a str>) -> Self {
         let available: Vec<String> = available.into_iter().map(str::to_owned).collect();
         let suggestion = crate::closest(column, available.iter().map(String::as_str)).map(str::to_owned);
         Self::UnknownColumn { column: column.to_owned(), suggestion, available }
     }
 
-    /// A type mismatch in `expression`.
+    /// Creates the error for mismatched types in `expression`.
     pub fn mismatch(expression: impl ToString, reason: impl Into<String>) -> Self {
         Self::TypeMismatch { expression: expression.to_string(), reason: reason.into() }
     }
 }
 
-/// An amount of memory that cannot be read.
+/// A memory size that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("bad size \"{text}\": {reason}")]
 pub struct SizeError {
@@ -82,7 +82,7 @@ pub struct SizeError {
     pub reason: String,
 }
 
-/// A value that cannot be computed, found while rows are running.
+/// A value that cannot be computed, found at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ComputeError {
     /// A result outside its type.
@@ -108,7 +108,7 @@ pub enum ComputeError {
     /// A value larger than a column of a run can hold.
     #[error("{0}")]
     TooLarge(String),
-    /// A value that another type has no form of.
+    /// A value that has no form in another type.
     #[error("{0}")]
     Cast(String),
 }

@@ -1,4 +1,4 @@
-//! Key groups: what keyed state is cut into, to be spread over workers and moved between them.
+//! Key groups: the parts of keyed state, spread over workers and moved between them.
 
 /// Number of key groups.
 pub const KEY_GROUPS: usize = 256;
@@ -11,12 +11,12 @@ pub type KeyGroup = u8;
 pub struct KeyGroups([u64; KEY_GROUPS / 64]);
 
 impl KeyGroups {
-    /// No group.
+    /// The empty set.
     pub const NONE: Self = Self([0; KEY_GROUPS / 64]);
     /// Every group.
     pub const ALL: Self = Self([u64::MAX; KEY_GROUPS / 64]);
 
-    /// The set of one group.
+    /// Returns the set of one group.
     pub fn one(group: KeyGroup) -> Self {
         let mut groups = Self::NONE;
         groups.insert(group);
@@ -28,7 +28,7 @@ impl KeyGroups {
         self.0[usize::from(group) / 64] |= 1 << (group % 64);
     }
 
-    /// Whether the group is in the set.
+    /// Returns true if the group is in the set.
     #[inline]
     pub fn contains(self, group: KeyGroup) -> bool {
         self.0[usize::from(group) / 64] >> (group % 64) & 1 == 1

@@ -1,13 +1,13 @@
-//! The hash that key groups are made of: fixed for good, so that state, files and other engines agree on it.
+//! The hash of key groups: fixed for good, so that state, files and other engines agree on it.
 //!
-//! It is written down here so that it can be written again elsewhere. All arithmetic is on unsigned 64-bit words and
-//! wraps around.
+//! It is specified here so that it can be implemented elsewhere. All arithmetic is on unsigned 64-bit words and wraps
+//! around.
 //!
 //! **Finalizer** (of SplitMix64): `mix(x) = { x ^= x >> 30; x *= 0xBF58476D1CE4E5B9; x ^= x >> 27;
 //! x *= 0x94D049BB133111EB; x ^= x >> 31 }`.
 //!
-//! **Value**: each value has a normal form, and values of one normal form have one hash, whatever column type they came
-//! in. `word(tag, x) = mix(x + tag)`, where a tag is the product of 0x9E3779B97F4A7C15 and a small number:
+//! **Value**: each value has a normal form, and values of one normal form have one hash, whatever their column type.
+//! `word(tag, x) = mix(x + tag)`, where a tag is the product of 0x9E3779B97F4A7C15 and a small number:
 //!
 //! | kind | number | normal form | hash |
 //! |---|---|---|---|
@@ -27,8 +27,8 @@
 //! decimal may be negative; they are added as two's complement. A date counts as its midnight. The zone of a timestamp
 //! does not count.
 //!
-//! `bytes(tag, x)`: `h = word(tag, length)`; then for each 8 bytes, little endian, the last ones filled up with zeros:
-//! `h = mix(h ^ w)`. An empty value is `word(tag, 0)`.
+//! `bytes(tag, x)`: `h = word(tag, length)`; then for each 8 bytes, little endian, the last ones padded with zeros: `h
+//! = mix(h ^ w)`. An empty value is `word(tag, 0)`.
 //!
 //! **Key**: columns in order, `h = 0` at first, and `h = h * 0x9E3779B97F4A7C15 + hash` for each. So a key of one column
 //! has the hash of its value, and a key of no column has the hash 0.
@@ -81,50 +81,50 @@ fn bytes(tag: u64, value: &[u8]) -> Hash {
     hash
 }
 
-/// The hash of an integer of any width below 2^63.
+/// Hashes an integer of any width below 2^63.
 #[inline(always)]
 pub fn integer(value: i64) -> Hash {
     mix(value.cast_unsigned())
 }
 
-/// The hash of an unsigned integer: below 2^63 that of the same signed one.
+/// Hashes an unsigned integer: below 2^63 like the same signed one.
 #[inline(always)]
 pub fn unsigned(value: u64) -> Hash {
     word(if value >> 63 == 0 { 0 } else { tag(2) }, value)
 }
 
-/// The hash of a bool.
+/// Hashes a bool.
 #[inline]
 pub fn boolean(value: bool) -> Hash {
     word(tag(3), value.into())
 }
 
-/// The hash of a float; one of 32 bits is widened.
+/// Hashes a float; one of 32 bits is widened.
 #[inline]
 pub fn float(value: f64) -> Hash {
     // Adding 0.0 makes -0.0 positive.
     word(tag(4), if value.is_nan() { 0x7FF8_0000_0000_0000 } else { (value + 0.0).to_bits() })
 }
 
-/// The hash of a point in time, in nanoseconds since the epoch.
+/// Hashes a point in time, in nanoseconds since the epoch.
 #[inline]
 pub fn timestamp(nanoseconds: i128) -> Hash {
     wide(tag(5), nanoseconds)
 }
 
-/// The hash of a duration in nanoseconds.
+/// Hashes a duration in nanoseconds.
 #[inline]
 pub fn duration(nanoseconds: i128) -> Hash {
     wide(tag(6), nanoseconds)
 }
 
-/// The hash of a time of day in nanoseconds.
+/// Hashes a time of day in nanoseconds.
 #[inline]
 pub fn time(nanoseconds: i128) -> Hash {
     wide(tag(7), nanoseconds)
 }
 
-/// The hash of the decimal `value / 10^scale`.
+/// Hashes the decimal `value / 10^scale`.
 pub fn decimal(mut value: i128, scale: i8) -> Hash {
     let mut digits = i64::from(scale);
     if value == 0 {
@@ -137,23 +137,23 @@ pub fn decimal(mut value: i128, scale: i8) -> Hash {
     wide(tag(8).wrapping_add(digits.cast_unsigned()), value)
 }
 
-/// The hash of a string.
+/// Hashes a string.
 pub fn text(value: &[u8]) -> Hash {
     bytes(tag(9), value)
 }
 
-/// The hash of a binary value.
+/// Hashes a binary value.
 pub fn binary(value: &[u8]) -> Hash {
     bytes(tag(10), value)
 }
 
-/// The hash of a key, from that of its columns so far and that of the next.
+/// Combines the hash of a key's columns so far with that of the next.
 #[inline(always)]
 pub fn combine(so_far: Hash, next: Hash) -> Hash {
     so_far.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(next)
 }
 
-/// The group of a key.
+/// Returns the group of a key.
 #[inline(always)]
 pub fn group(hash: Hash) -> KeyGroup {
     (hash >> 56) as KeyGroup
@@ -163,7 +163,7 @@ pub fn group(hash: Hash) -> KeyGroup {
 mod tests {
     use super::*;
 
-    /// Never to be changed: state in files depends on them.
+    /// Never to be changed: state in files depends on these hashes.
     #[test]
     fn vectors() {
         let two = combine(combine(START, integer(7)), text(b"seven"));
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(combine(START, NULL), NULL);
     }
 
-    /// Keys in a row spread evenly enough that no group has twice its share.
+    /// Consecutive keys spread evenly enough that no group has twice its share.
     #[test]
     fn groups_are_even() {
         let mut counts = [0; 256];

@@ -1,7 +1,7 @@
-//! The words every other crate speaks: names of types, ticks of event time, durations, sizes, key groups,
-//! closest matches, and the errors that travel through several crates before a user reads them.
+//! The vocabulary of all crates: names of types, ticks of event time, durations, sizes, key groups, closest matches,
+//! and the errors that pass through several crates before a user reads them.
 //!
-//! Nothing here holds state, and nothing here touches rows.
+//! This crate holds no state and touches no rows.
 
 #![forbid(unsafe_code)]
 

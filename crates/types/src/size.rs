@@ -18,14 +18,14 @@ const DECIMAL: [(&str, u64); 4] =
     [("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
 const ALLOWED: &str = "B, KiB, MiB, GiB, TiB, kB, MB, GB, TB";
 
-/// Digits of a fraction that count: those behind are worth less than a byte of the largest unit.
+/// Digits of a fraction that count: later ones are worth less than a byte of the largest unit.
 const FRACTION_DIGITS: usize = 18;
 
 fn bad(text: &str, reason: impl Into<String>) -> SizeError {
     SizeError { text: text.to_owned(), reason: reason.into() }
 }
 
-/// The digits without their underscores, each of which stands between two digits.
+/// Removes underscores between digits; returns `None` for any other underscore.
 fn digits(part: &str) -> Option<String> {
     part.split('_')
         .all(|group| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()))
@@ -40,7 +40,7 @@ fn unit_bytes(text: &str, unit: &str) -> Result<u64, SizeError> {
     if let Some((_, bytes)) = units.find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
         return Ok(*bytes);
     }
-    // Bytes come last: of equally close units, the one with the letter that was written is meant.
+    // Bytes come last: of equally close units, the one with the written letter is suggested.
     let names = DECIMAL.iter().chain(&BINARY).map(|(name, _)| *name).chain(["B"]);
     let meant = closest(unit, names).map(|name| format!(" (did you mean \"{name}\"?)")).unwrap_or_default();
     Err(bad(text, format!("unknown unit \"{unit}\"{meant}; the units are: {ALLOWED}")))

@@ -1,9 +1,9 @@
 //! The closest match to a misspelt name.
 
-/// The candidate that `wanted` was most likely meant to be, if any is near enough to be worth saying.
+/// Returns the candidate that `wanted` was most likely meant to be, if any is close enough to suggest.
 ///
-/// Letter case does not count, and neither does a swap of two neighbours; beyond that about a third
-/// of the letters may differ.
+/// Letter case does not count, and neither does a swap of two neighbours; beyond that about a third of the letters may
+/// differ.
 pub fn closest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let allowed = wanted.chars().count().max(3).div_ceil(3);

@@ -1,4 +1,4 @@
-//! What one unit of a time column means.
+//! The unit of a time column.
 
 use arrow_schema::{DataType, TimeUnit};
 
@@ -15,12 +15,12 @@ pub enum Tick {
     Microsecond,
     /// Nanoseconds.
     Nanosecond,
-    /// An integer column: the unit is known to the user alone.
+    /// An integer column: only the user knows the unit.
     Plain,
 }
 
 impl Tick {
-    /// The tick of a column of this type, or `None` when such a column cannot carry event time.
+    /// Returns the tick of a column of this type, or `None` when such a column cannot carry event time.
     pub fn of(data_type: &DataType) -> Option<Self> {
         match data_type {
             DataType::Timestamp(unit, _) => Some(match unit {
@@ -37,7 +37,7 @@ impl Tick {
         }
     }
 
-    /// Nanoseconds in one tick; `None` for plain integers.
+    /// Returns the nanoseconds in one tick; `None` for plain integers.
     pub fn nanos(self) -> Option<i128> {
         match self {
             Self::Day => Some(86_400_000_000_000),
@@ -49,7 +49,7 @@ impl Tick {
         }
     }
 
-    /// A count of ticks as people write it: `10s`, `1.5ms`, `17 units`.
+    /// Formats a count of ticks for people: `10s`, `1.5ms`, `17 units`.
     pub fn describe(self, ticks: i128) -> String {
         let Some(nanos) = self.nanos() else {
             return format!("{ticks} units");

@@ -1,7 +1,7 @@
-//! Arrow types by the names people know from pyarrow.
+//! Arrow types by the names of pyarrow.
 //!
-//! One spelling serves messages, `explain()`, the JSON form of a plan and schemas given as a
-//! mapping; `parse_type` reads back everything that `TypeName` writes for a supported type.
+//! One spelling serves messages, `explain()`, the JSON form of a plan and schemas given as a mapping; `parse_type`
+//! reads back everything that `TypeName` writes for a supported type.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use crate::suggest::closest;
 
-/// Prints an Arrow type.
+/// Displays an Arrow type.
 pub struct TypeName<'a>(pub &'a DataType);
 
 fn unit_name(unit: &TimeUnit) -> &'static str {
@@ -78,7 +78,7 @@ impl fmt::Display for TypeName<'_> {
     }
 }
 
-/// A column as it is listed: `price: decimal128(10, 2) not null`.
+/// Formats a column as in a list of columns: `price: decimal128(10, 2) not null`.
 pub fn describe_field(field: &Field) -> String {
     let not_null = if field.is_nullable() { "" } else { " not null" };
     format!("{}: {}{not_null}", field.name(), TypeName(field.data_type()))
@@ -98,7 +98,7 @@ fn inside<'a>(text: &'a str, open: &str, close: char) -> Option<&'a str> {
     text.strip_prefix(open)?.strip_suffix(close)
 }
 
-/// Type names that are worth suggesting.
+/// Type names worth suggesting.
 pub const COMMON_TYPES: [&str; 25] = [
     "bool",
     "int8",
@@ -127,7 +127,7 @@ pub const COMMON_TYPES: [&str; 25] = [
     "time64[us]",
 ];
 
-/// What other systems call their types, and the type that is meant.
+/// Type names of other systems, with their equivalents here.
 const FOREIGN_NAMES: [(&str, &str); 29] = [
     ("int", "int64"),
     ("integer", "int64"),
@@ -160,7 +160,7 @@ const FOREIGN_NAMES: [(&str, &str); 29] = [
     ("duration", "duration[us]"),
 ];
 
-/// Says what `name`, which is no type, was probably meant to be: the end of an error message.
+/// Returns a suggestion for `name`, which is no type: the end of an error message.
 pub fn suggest_type(name: &str) -> String {
     let lower = name.trim().to_lowercase();
     let foreign = FOREIGN_NAMES.iter().find(|(other, _)| *other == lower).map(|(_, ours)| *ours);
@@ -170,7 +170,7 @@ pub fn suggest_type(name: &str) -> String {
     }
 }
 
-/// Reads a type name. `None` when no type has that name.
+/// Parses a type name; returns `None` when no type has that name.
 pub fn parse_type(text: &str) -> Option<DataType> {
     let text = text.trim();
     if let Some((_, data_type)) = PLAIN.iter().find(|(name, _)| *name == text) {

@@ -1,4 +1,4 @@
-//! Functions behind the attribute return errors where they would panic.
+//! Functions with the attribute return errors where they would panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -44,7 +44,7 @@ impl Number {
     }
 }
 
-/// Its documentation stays.
+/// Its documentation is kept.
 #[guarded]
 fn first<'a>(words: &'a [String], skip: &usize) -> PyResult<&'a str> {
     Ok(&words[*skip])
