@@ -1,9 +1,9 @@
 //! Arithmetic kernels.
 //!
-//! Integers are checked. The loop computes wrapped results and gathers one flag; only when the flag
-//! is up does a second pass look for rows that count and really failed (`failure`). For sums and differences
-//! the flag is the sign bit of a number, so that the loop takes several rows at a time.
-//! `//` and `%` floor, as in Python: the remainder has the sign of the divisor.
+//! Integers are checked. The loop computes wrapped results and gathers one flag; only when the flag is set does a
+//! second pass look for rows that count and really failed (`failure`). For sums and differences the flag is the sign
+//! bit of a number, so that the loop processes several rows at a time. `//` and `%` floor, as in Python: the remainder
+//! has the sign of the divisor.
 
 use penstock_memory::Native;
 
@@ -14,17 +14,18 @@ use crate::reciprocal::Reciprocal;
 /// Largest magnitude of a decimal of 38 digits, plus one.
 const DECIMAL_LIMIT: i128 = 10_i128.pow(38);
 
-/// A type that can be computed with.
+/// A type that supports arithmetic.
 pub trait Number: Native {
-    /// `left op right`, and whether it went wrong. The value is unspecified when it did.
+    /// Computes `left op right`; the flag is true if it failed. The value is unspecified then.
     fn apply<const OP: u8>(left: Self, right: Self) -> (Self, bool);
-    /// `left op right`, for a sum or a difference, and `flags` with the upper bit set in addition when it went wrong.
+    /// Computes `left op right`, for a sum or a difference; sets the upper bit of `flags` if it failed.
     fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self);
-    /// Whether the upper bit of `flags` is set.
+    /// Returns true if the upper bit of `flags` is set.
     fn is_raised(flags: Self) -> bool;
-    /// Whether `value` is the zero that integers cannot be divided by.
+    /// Returns true if `value` is the zero that integers cannot be divided by.
     fn is_forbidden_divisor(value: Self) -> bool;
-    /// `left // divisor`, or the rest of it, where that is quicker for one divisor than for many, and cannot fail.
+    /// Computes `left // divisor`, or its remainder, where that is faster for one divisor than for many, and cannot
+    /// fail; returns false otherwise.
     fn divided_by<const OP: u8>(_left: &[Self], _divisor: Self, _out: &mut Vec<Self>) -> bool {
         false
     }
@@ -63,7 +64,7 @@ macro_rules! signed {
             }
             #[inline(always)]
             fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self) {
-                // By signs rather than by the flag of the processor, of which there is one for many rows.
+                // By signs rather than by the processor's flag, of which there is one for many rows.
                 if OP == ADD {
                     let value = left.wrapping_add(right);
                     (value, flags | ((left ^ value) & (right ^ value)))
@@ -105,7 +106,7 @@ macro_rules! unsigned {
             }
             #[inline(always)]
             fn flagged<const OP: u8>(left: Self, right: Self, flags: Self) -> (Self, Self) {
-                // What is carried out of the upper bit, or borrowed for it.
+                // The carry out of the upper bit, or the borrow into it.
                 if OP == ADD {
                     let value = left.wrapping_add(right);
                     (value, flags | (left & right) | ((left | right) & !value))
@@ -135,8 +136,8 @@ macro_rules! float {
                         let rest = left % right;
                         let quotient = (left - rest) / right;
                         let floored = if rest != 0.0 && (rest < 0.0) != (right < 0.0) { quotient - 1.0 } else { quotient };
-                        // `left - rest` is a multiple of `right` up to rounding, so the quotient may be off by a
-                        // little: it is taken down, unless it lies more than half way to the next.
+                        // `left - rest` is a multiple of `right` up to rounding, so the quotient may be slightly off:
+                        // it is rounded down, unless it lies more than half way to the next.
                         let whole = floored.floor();
                         let whole = if floored - whole > 0.5 { whole + 1.0 } else { whole };
                         if whole == 0.0 { (0.0 as $type).copysign(left / right) } else { whole }
@@ -251,7 +252,7 @@ macro_rules! with_operator {
     };
 }
 
-/// Computes `left op right` for `rows` rows. Whether the result of some row, null or not, does not exist.
+/// Computes `left op right` for `rows` rows; returns true if the result of some row, null or not, does not exist.
 pub(crate) fn arithmetic<T: Number>(
     op: BinaryOp,
     left: Operand<'_, T>,
@@ -262,7 +263,7 @@ pub(crate) fn arithmetic<T: Number>(
     with_operator!(op, OP => compute::<T, OP>(left, right, rows, out))
 }
 
-/// Whether `left op right` does not exist.
+/// Returns true if `left op right` does not exist.
 pub(crate) fn fails<T: Number>(op: BinaryOp, left: T, right: T) -> bool {
     with_operator!(op, OP => T::apply::<OP>(left, right).1)
 }
@@ -286,13 +287,14 @@ mod tests {
         assert!(f64::apply::<MODULO>(1.0, 0.0).0.is_nan());
     }
 
-    /// Pairs of any values in columns of every length around whole strides.
+    /// Pairs of any values, in columns of every length around whole strides.
     fn pairs<T: Arbitrary>() -> impl Strategy<Value = Vec<(T, T)>> {
         let len = prop_oneof![Just(0_usize), Just(1), Just(2), Just(63), Just(64), Just(65)];
         len.prop_flat_map(|len| prop::collection::vec(any::<(T, T)>(), len))
     }
 
-    /// Adds and subtracts columns, from `skipped` on, and a column and its first value. `results` are those of a row.
+    /// Adds and subtracts columns, from `skipped` on, and a column and its first value. `results` computes those of
+    /// one row.
     fn check<T: Number>(pairs: &[(T, T)], skipped: usize, results: impl Fn(T, T) -> [Option<T>; 2]) {
         let pairs = &pairs[skipped.min(pairs.len())..];
         let (left, right): (Vec<T>, Vec<T>) = pairs.iter().copied().unzip();
@@ -336,7 +338,7 @@ mod tests {
             check(&bytes, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
             check(&unsigned, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
             check(&wide, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
-            // Small ones as well, whose sums are seldom too large.
+            // Small values as well, whose sums seldom overflow.
             let small: Vec<_> = wide.iter().map(|(left, right)| (left >> 2, right >> 2)).collect();
             check(&small, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);
             check(&largest, skipped, |left, right| [left.checked_add(right), left.checked_sub(right)]);

@@ -1,24 +1,24 @@
-//! From answers to the rows that they stand for.
+//! Converts answers to the numbers of the rows they select.
 //!
-//! An answer is a byte that is 0 or 1. The bytes of eight rows are one number: multiplied in one way it gives eight bits,
-//! for which a table has the places of those that are set, and multiplied in another their count. So no branch depends
-//! on the answer for one row. Where all rows of a stride say no, nothing of that is done.
+//! An answer is a byte that is 0 or 1. The bytes of eight rows form one number: one multiplication extracts eight
+//! bits, for which a table lists the positions of those that are set, and another one counts them. So no branch
+//! depends on the answer for one row. A stride in which all answers are 0 is skipped.
 
 use crate::comparison::COMPARES_WIDE;
 
-/// Rows that are skipped together where none of them is meant.
+/// Rows that are skipped together if none of them is selected.
 const STRIDE: usize = 64;
 /// Rows whose numbers are written together.
 const OCTET: usize = 8;
-/// Rows that are asked together: a whole number of them lets the compiler do without a loop for single rows. How many
-/// it does best with depends on the processor that it may count on.
+/// Rows whose answers are computed together: a constant number of them lets the compiler do without a loop for single
+/// rows. The best number depends on the instructions that the compiler may assume.
 pub(crate) const ASKED: usize = if COMPARES_WIDE { 8 } else { 16 };
-/// Rows that are asked before the first of them is numbered. From a sweep of 64, 256 and 1024 over integers that come
-/// from memory rather than from the cache: 256 takes a fifth less time in a loop by itself, which is a few per cent of
-/// a filter in the engine, and makes no difference in the cache.
+/// Rows whose answers are computed before the first of them is numbered. From a sweep of 64, 256 and 1024 over
+/// integers read from memory rather than from the cache: 256 takes a fifth less time in a loop by itself, which is a
+/// few per cent of a filter in the engine, and makes no difference in the cache.
 const BLOCK: usize = 256;
 
-/// Which bits are set in a byte, from the lowest on. What stands behind them is not meant.
+/// The set bits of a byte, from the lowest on. The entries after them are unspecified.
 static PLACES: [[u32; OCTET]; 256] = places();
 
 const fn places() -> [[u32; OCTET]; 256] {
@@ -38,25 +38,25 @@ const fn places() -> [[u32; OCTET]; 256] {
     table
 }
 
-/// Row numbers that are being added to others.
+/// Row numbers, being appended to others.
 struct RowNumbers<'a> {
     rows: &'a mut Vec<u32>,
-    /// How many of `rows` are there. What stands behind them is room.
+    /// Length of the valid part of `rows`; the rest is room.
     count: usize,
     /// The first row of the next stride.
     start: usize,
-    /// How many rows there are.
+    /// Number of rows in the column.
     len: usize,
 }
 
 impl<'a> RowNumbers<'a> {
-    /// Adds numbers of rows below `len`.
+    /// Appends numbers of rows below `len`.
     fn new(rows: &'a mut Vec<u32>, len: usize) -> Self {
         let count = rows.len();
         Self { rows, count, start: 0, len }
     }
 
-    /// Room for the numbers of a stride, and for an octet behind them: octets are written whole.
+    /// Returns room for the numbers of a stride, and for one more octet: octets are written whole.
     #[inline(always)]
     fn room(&mut self) -> &mut [u32; STRIDE + OCTET] {
         if self.rows.len() < self.count + STRIDE + OCTET {
@@ -66,7 +66,7 @@ impl<'a> RowNumbers<'a> {
         self.rows[self.count..].first_chunk_mut().expect("there is room for a stride and an octet")
     }
 
-    /// Takes the answers for the next stride.
+    /// Appends the rows selected by the next stride of answers.
     #[inline(always)]
     fn push(&mut self, answers: &[u8; STRIDE]) {
         let (octets, _) = answers.as_chunks::<OCTET>();
@@ -76,8 +76,8 @@ impl<'a> RowNumbers<'a> {
             let mut count = 0;
             for &octet in octets {
                 let octet = u64::from_le_bytes(octet);
-                // Each byte is moved to a bit of its own within the upper eight, where nothing is carried; or all of
-                // them are added up there.
+                // One multiplication moves each byte to a bit of its own within the upper eight, without carries; the
+                // other adds all of them there.
                 let bits = octet.wrapping_mul(0x0102_0408_1020_4080) >> 56;
                 let ones = octet.wrapping_mul(0x0101_0101_0101_0101) >> 56;
                 let to: &mut [u32; OCTET] =
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Answers of every length around whole strides, seldom, often or always yes.
+    /// Answers of every length around whole strides, seldom, often or always 1.
     fn any_answers() -> impl Strategy<Value = Vec<bool>> {
         let len = prop_oneof![
             Just(0_usize),
@@ -159,11 +159,11 @@ mod tests {
     proptest! {
         #[test]
         fn the_rows_that_hold_are_selected(answers in any_answers(), before in prop::collection::vec(7_u32..9, 0..3), skipped in 0_usize..70) {
-            // Rows that were there before stay, and a slice of a longer column is numbered from its own first row.
+            // Earlier rows stay, and a slice of a longer column is numbered from its own first row.
             let skipped = skipped.min(answers.len());
             let expected: Vec<u32> =
                 before.iter().copied().chain(numbers(answers[skipped..].iter().copied())).collect();
-            // A value that is not there must not be taken for one that holds.
+            // A value past the end must not be taken for one that holds.
             let wide: Vec<i64> = answers.iter().map(|&answer| if answer { 0 } else { -5 }).collect();
             let mut rows = before.clone();
             select_where(&wide[skipped..], &mut rows, |value| value >= 0);

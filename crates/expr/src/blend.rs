@@ -1,18 +1,18 @@
-//! One column out of several: a row takes its value from the column that was chosen for it.
+//! Combines several columns into one: a row takes its value from the column that was chosen for it.
 
 use penstock_memory::view::{INLINE_BYTES, view_len};
 use penstock_memory::{Column, ColumnBuf, Native, Physical, ValuesBuf};
 
 use crate::operand::{Operand, with_number};
 
-/// What rows take: the values of a column, one value, or null.
+/// The values that rows take: those of a column, one value, or null.
 pub(crate) enum BlendInput<'a> {
     Rows(Column<'a>),
     Same(Column<'a>),
     Null,
 }
 
-/// A column that is being put together from others of the same storage.
+/// A column under construction from others of the same storage.
 pub(crate) struct Blend {
     column: ColumnBuf,
     values: ValuesBuf,
@@ -27,7 +27,7 @@ fn take<T: Copy>(to: &mut [T], chosen: &[u8], from: impl Iterator<Item = T>) {
     }
 }
 
-/// Takes the values of the chosen rows; of all rows when there is nothing yet.
+/// Takes the values of the chosen rows; of all rows when the column is still empty.
 fn fill<T: Copy + Default>(to: &mut Vec<T>, rows: usize, chosen: Option<&[u8]>, from: Operand<'_, T>) {
     let Some(chosen) = chosen else {
         to.clear();
@@ -43,14 +43,14 @@ fn fill<T: Copy + Default>(to: &mut Vec<T>, rows: usize, chosen: Option<&[u8]>, 
     }
 }
 
-/// A view for payloads that stand behind `base` others. One under a null may become anything (COLUMN-2).
+/// Renumbers a view for payloads that follow `base` others. A view under a null may change in any way (COLUMN-2).
 #[inline]
 fn moved(view: u128, base: u128) -> u128 {
     if view_len(view) <= INLINE_BYTES { view } else { view.wrapping_add(base << 64) }
 }
 
 impl Blend {
-    /// A column of so many rows, made in `column`.
+    /// Starts a column of `rows` rows, in `column`.
     pub(crate) fn new(mut column: ColumnBuf, rows: usize) -> Self {
         let on = column.physical();
         let mut values = ValuesBuf::new(on);
@@ -61,7 +61,7 @@ impl Blend {
                 std::mem::swap(payloads, spare_payloads);
             }
             _ => with_number!(on, T => {
-                let values = T::vec(&mut values).expect("made of that storage above");
+                let values = T::vec(&mut values).expect("the storage was chosen above");
                 std::mem::swap(values, column.refill::<T>());
             }),
         }
@@ -70,7 +70,7 @@ impl Blend {
         Self { column, values, valid, is_empty: true }
     }
 
-    /// The rows whose byte in `chosen` is not 0 take theirs from `source`. The first call fills all rows.
+    /// Sets the rows whose byte in `chosen` is not 0 to their values in `source`. The first call fills all rows.
     pub(crate) fn put(&mut self, source: &BlendInput<'_>, chosen: &[u8]) {
         let rows = self.valid.len();
         let chosen_or_all = (!std::mem::replace(&mut self.is_empty, false)).then_some(chosen);
@@ -100,7 +100,7 @@ impl Blend {
                 }
             }
             values => with_number!(column.values.physical(), T => {
-                let to = T::vec(values).expect("one storage for all that is blended");
+                let to = T::vec(values).expect("all blended columns have one storage");
                 let from = column.fixed::<T>();
                 let from = if is_same { Operand::Same(from[0]) } else { Operand::Rows(from) };
                 fill(to, rows, chosen_or_all, from);
@@ -120,7 +120,7 @@ impl Blend {
         self.valid.fill(0);
     }
 
-    /// The column. Rows that were put nowhere are null, if there is no other.
+    /// Returns the column. Rows that were never set are null, if there was no call.
     pub(crate) fn finish(mut self) -> ColumnBuf {
         if self.is_empty {
             self.make_null(self.valid.len());
@@ -132,7 +132,7 @@ impl Blend {
                 std::mem::swap(into_payloads, payloads);
             }
             values => with_number!(self.column.physical(), T => {
-                let values = T::vec(values).expect("one storage for all that is blended");
+                let values = T::vec(values).expect("all blended columns have one storage");
                 std::mem::swap(self.column.refill::<T>(), values);
             }),
         }

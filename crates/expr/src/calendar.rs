@@ -11,7 +11,7 @@ pub(crate) struct Civil {
     pub(crate) day: i64,
 }
 
-/// The date of a day since the epoch.
+/// Converts a day since the epoch to its date.
 #[inline]
 pub(crate) fn civil(days: i64) -> Civil {
     // Days lie within 64 bits divided by the 86,400 seconds of a day, or within 32 bits: nothing overflows.
@@ -26,7 +26,7 @@ pub(crate) fn civil(days: i64) -> Civil {
     Civil { year, month: month.into(), day: day.into() }
 }
 
-/// The day since the epoch of a date; `None` when the calendar does not have it.
+/// Converts a date to days since the epoch; returns `None` for a date that does not exist.
 pub(crate) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -37,13 +37,13 @@ pub(crate) fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let days = era * 146_097 + day_of_era - 719_468;
-    // 31 April is 1 May.
+    // 31 April comes back as 1 May.
     (civil(days) == Civil { year, month, day }).then_some(days)
 }
 
-/// A part of a time that can be asked for.
+/// A component of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the variants are the names of the parts")]
+#[allow(missing_docs, reason = "the variants are the names of the components")]
 pub(crate) enum CalendarField {
     Year,
     Month,
@@ -56,9 +56,9 @@ pub(crate) enum CalendarField {
     OrdinalDay,
 }
 
-/// The parts of times of which so many make a day.
+/// Computes a component of each of `times`, which count `per_day` units a day.
 pub(crate) fn parts(part: CalendarField, per_day: i64, times: &[i64], out: &mut Vec<i64>) {
-    // A divisor that the compiler knows is a multiplication.
+    // Division by a constant compiles to a multiplication.
     match per_day {
         1 => parts_of::<1>(part, times, out),
         86_400 => parts_of::<86_400>(part, times, out),
@@ -88,7 +88,7 @@ fn parts_of<const PER_DAY: i64>(part: CalendarField, times: &[i64], out: &mut Ve
     }
 }
 
-/// The number of a day within its year, from 1.
+/// Returns the number of a day within its year, from 1.
 #[inline]
 fn ordinal(day: i64) -> i64 {
     let Civil { year, month, day } = civil(day);

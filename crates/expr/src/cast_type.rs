@@ -4,7 +4,7 @@ use arrow_schema::DataType;
 use penstock_memory::Physical;
 use penstock_types::{PlanError, parse_type, suggest_type};
 
-/// The type of that name, when the engine computes with it.
+/// Returns the type of that name, if expressions can have it.
 pub fn read_type(name: &str) -> Result<DataType, PlanError> {
     let Some(data_type) = parse_type(name) else {
         let hint = suggest_type(name);

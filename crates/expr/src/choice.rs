@@ -1,4 +1,4 @@
-//! Steps that take one value or another: `when` and `coalesce`.
+//! Steps that choose between values: `when` and `coalesce`.
 
 use penstock_memory::Physical;
 use penstock_types::ComputeError;
@@ -9,7 +9,7 @@ use crate::node::CompiledNode;
 use crate::value::{Value, column_of};
 
 impl<'a> Evaluator<'a, '_> {
-    /// The value beside the first condition that holds. What is not chosen cannot fail (FAILURE-1).
+    /// Evaluates to the value of the first condition that holds. Values that are not chosen cannot fail (FAILURE-1).
     pub(crate) fn when(
         &mut self,
         on: Physical,
@@ -51,13 +51,13 @@ impl<'a> Evaluator<'a, '_> {
         }
         self.failures.choose(Some(chosen));
         let value = self.eval(node)?;
-        let chosen = self.failures.take_chosen().expect("a step puts back what it takes");
+        let chosen = self.failures.take_chosen().expect("a step returns what it takes");
         blend.put(&value.source(), &chosen);
         self.give(value);
         Ok(())
     }
 
-    /// The first value that is not null. What stands behind it cannot fail (FAILURE-1).
+    /// Evaluates to the first value that is not null. Later values cannot fail (FAILURE-1).
     pub(crate) fn coalesce(
         &mut self,
         on: Physical,

@@ -12,9 +12,9 @@ use crate::operand::{Operand, ask, ask_each};
 
 /// A type with the engine's order.
 pub trait Ordered: Native {
-    /// Whether both are the same value.
+    /// Returns true if both are the same value.
     fn same(left: Self, right: Self) -> bool;
-    /// Whether `left` comes before `right`.
+    /// Returns true if `left` comes before `right`.
     fn before(left: Self, right: Self) -> bool;
 }
 
@@ -30,8 +30,9 @@ macro_rules! ordered {
 }
 ordered!(i8, i16, i32, u8, u16, u32, i128);
 
-/// Whether the processor, as far as the compiler knows, has an instruction that compares several wide integers. The
-/// least x86-64 has none, where the sign of a difference is quicker than what the compiler makes of a comparison.
+/// True if the processor, as far as the compiler knows, has an instruction that compares several wide integers.
+/// Baseline x86-64 has none, and there the sign of a difference is faster than what the compiler generates for a
+/// comparison.
 pub(crate) const COMPARES_WIDE: bool = cfg!(not(target_arch = "x86_64")) || cfg!(target_feature = "sse4.2");
 
 impl Ordered for i64 {
@@ -44,7 +45,7 @@ impl Ordered for i64 {
         if COMPARES_WIDE {
             return left < right;
         }
-        // By the signs where they differ, otherwise by the difference, which is then no larger than the values.
+        // By the signs where they differ, otherwise by the difference, which then cannot overflow.
         ((left & !right) | (!(left ^ right) & left.wrapping_sub(right))) < 0
     }
 }
@@ -70,7 +71,7 @@ macro_rules! ordered_float {
             fn same(left: Self, right: Self) -> bool { (left == right) | (left.is_nan() & right.is_nan()) }
             #[inline(always)]
             fn before(left: Self, right: Self) -> bool {
-                // NaN is on neither side of `<=`, so a right one is never found to be at or below the left.
+                // NaN is on neither side of `<=`, so a NaN on the right is never found at or below the left.
                 #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "an unordered pair is meant to be true here")]
                 let not_behind = !(right <= left);
                 not_behind & !left.is_nan()
@@ -80,7 +81,7 @@ macro_rules! ordered_float {
 }
 ordered_float!(f32, f64);
 
-/// Compares `left` with `right` for `rows` rows; 1 where the comparison holds.
+/// Compares `left` with `right` for `rows` rows; writes 1 where the comparison holds.
 pub(crate) fn compare<T: Ordered>(
     op: BinaryOp,
     left: Operand<'_, T>,
@@ -114,12 +115,12 @@ pub(crate) fn compare_views(
             if let (Operand::Rows(views), Operand::Same(constant)) = (left, right)
                 && view::view_len(constant) <= view::INLINE_BYTES
             {
-                // A short text is its view, so nothing is followed.
+                // A short text is its view, so no payload is read.
                 ask_each(views, out, |view| (view == constant) == wanted);
                 return;
             }
             out.extend((0..rows).map(|row| {
-                // A view under a null points nowhere (COLUMN-2), so it is not followed.
+                // A view under a null points nowhere (COLUMN-2) and is not followed.
                 let valid = valid.is_none_or(|mask| mask[row] != 0);
                 u8::from(
                     valid

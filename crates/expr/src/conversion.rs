@@ -1,26 +1,26 @@
 //! Conversions between numbers.
 //!
-//! [`widen`] is what the compiler puts between operands of different types: it loses nothing but the digits that a
-//! float has no room for. The others are parts of casts; they say whether a row that counts has no result.
+//! The compiler inserts [`widen`] between operands of different types: it loses only digits that a float cannot hold.
+//! The others are parts of casts; they report whether a row that counts has no result.
 
 use penstock_memory::{ColumnBuf, Native, Physical, Values};
 
 use crate::reciprocal::Reciprocal;
 
-/// Where digits go that there is no room for.
+/// Rounds digits that the target cannot hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     /// Towards zero.
     Truncate,
-    /// To the whole below.
+    /// To the next whole number below.
     Floor,
-    /// To the whole above.
+    /// To the next whole number above.
     Ceil,
-    /// To the nearest whole, away from zero half way.
+    /// To the nearest whole number, half away from zero.
     Nearest,
 }
 
-/// Whether `bad` holds for some row that counts: one whose byte in `wanted` is not 0.
+/// Returns true if `bad` holds for some row that counts: one whose byte in `wanted` is not 0.
 #[inline]
 pub(crate) fn any_wanted<T: Copy>(values: &[T], wanted: Option<&[u8]>, bad: impl Fn(T) -> bool) -> bool {
     match wanted {
@@ -67,8 +67,8 @@ pub(crate) fn widen(values: Values<'_>, to: Physical, out: &mut ColumnBuf) {
     }
 }
 
-/// Writes `values` into `out` as `to`, whose limits these are; floats are cut off towards zero. Whether a row that
-/// counts lies beyond the limits.
+/// Writes `values` into `out` as `to`, which has these limits; floats are truncated towards zero. Returns true if a
+/// row that counts exceeds the limits.
 pub(crate) fn narrow(
     values: Values<'_>,
     to: Physical,
@@ -93,7 +93,7 @@ pub(crate) fn narrow(
     }
     macro_rules! beyond_float {
         ($type:ident, $values:expr) => {{
-            // Everything that is cut off to `low` lies above `low - 1`, if there is such a number.
+            // Every value that truncates to `low` lies above `low - 1`, if there is such a number.
             let (least, end) = (low as $type, (high + 1) as $type);
             let below = least - 1.0;
             if below < least {
@@ -121,13 +121,13 @@ pub(crate) fn narrow(
     failed
 }
 
-/// `values` as `float32`. A finite number that becomes infinite is one that fails.
+/// Converts `values` to `float32`. A finite number that becomes infinite fails.
 pub(crate) fn shrink(values: &[f64], wanted: Option<&[u8]>, out: &mut Vec<f32>) -> bool {
     out.extend(values.iter().map(|&value| value as f32));
     any_wanted(values, wanted, |value| value.is_finite() & (value as f32).is_infinite())
 }
 
-/// 1 where a number is not zero.
+/// Writes 1 where a number is not zero.
 pub(crate) fn to_bool(values: Values<'_>, out: &mut Vec<u8>) {
     fn not_default<T: Native>(values: &[T], out: &mut Vec<u8>) {
         out.extend(values.iter().map(|value| u8::from(*value != T::default())));
@@ -136,14 +136,14 @@ pub(crate) fn to_bool(values: Values<'_>, out: &mut Vec<u8>) {
         (_views, _payloads) => unreachable!("strings are parsed"));
 }
 
-/// `values * factor`; fails beyond 64 bits.
+/// Computes `values * factor`; fails beyond 64 bits.
 pub(crate) fn multiply_i64(values: &[i64], factor: i64, wanted: Option<&[u8]>, out: &mut Vec<i64>) -> bool {
     out.extend(values.iter().map(|&value| value.wrapping_mul(factor)));
     let (low, high) = (i64::MIN / factor, i64::MAX / factor);
     any_wanted(values, wanted, |value| (value < low) | (value > high))
 }
 
-/// `values * factor`; fails at `limit` and beyond.
+/// Computes `values * factor`; fails at `limit` and beyond.
 pub(crate) fn multiply_i128(
     values: &[i128],
     (factor, limit): (i128, i128),
@@ -155,7 +155,7 @@ pub(crate) fn multiply_i128(
     any_wanted(values, wanted, |value| (value < -most) | (value > most))
 }
 
-/// `value / divisor`, for a divisor above zero.
+/// Computes `value / divisor`, for a positive divisor.
 #[inline]
 fn quotient(value: i128, divisor: i128, rounding: Rounding) -> i128 {
     let floor = value.div_euclid(divisor);
@@ -169,7 +169,7 @@ fn quotient(value: i128, divisor: i128, rounding: Rounding) -> i128 {
     }
 }
 
-/// `values / divisor`, for a divisor above zero.
+/// Computes `values / divisor`, for a positive divisor.
 pub(crate) fn divide(values: Values<'_>, divisor: i128, rounding: Rounding, out: &mut ColumnBuf) {
     match values {
         Values::I64(values) => {
@@ -190,36 +190,36 @@ pub(crate) fn divide(values: Values<'_>, divisor: i128, rounding: Rounding, out:
     }
 }
 
-/// `values` as multiples of `unit`; fails beyond 38 digits.
+/// Rounds `values` to multiples of `unit`; fails beyond 38 digits.
 pub(crate) fn round_decimal(
     values: &[i128],
     (unit, rounding): (i128, Rounding),
     wanted: Option<&[u8]>,
     out: &mut Vec<i128>,
 ) -> bool {
-    // What lies under a null may be any number, so that the product may be any as well.
+    // A value under a null may be any number, so the product may overflow.
     out.extend(values.iter().map(|&value| quotient(value, unit, rounding).wrapping_mul(unit)));
     let limit = 10_i128.pow(38);
     any_wanted(out, wanted, |value| (value <= -limit) | (value >= limit))
 }
 
-/// The largest multiples of `step` that are not above `values`; fails below 64 bits.
+/// Rounds `values` down to multiples of `step`; fails below 64 bits.
 pub(crate) fn floor_to(values: &[i64], step: i64, wanted: Option<&[u8]>, out: &mut Vec<i64>) -> bool {
     let reciprocal = Reciprocal::new(step).expect("a step is above zero");
     out.extend(values.iter().map(|&value| value.wrapping_sub(reciprocal.rest(value))));
-    // The first multiple there is: everything before it lies in a step that begins beyond 64 bits.
+    // The first representable multiple: everything before it is in a step that begins beyond 64 bits.
     let rest = i64::MIN.rem_euclid(step);
     let first = if rest == 0 { i64::MIN } else { i64::MIN.saturating_add(step - rest) };
     any_wanted(values, wanted, |value| value < first)
 }
 
-/// `value` times `10^scale`, rounded to the nearest whole (even, half way); nothing beyond `limit`.
+/// Computes `value` times `10^scale`, rounded to the nearest whole number (half to even); `None` beyond `limit`.
 pub(crate) fn float_to_decimal(value: f64, scale: i8, limit: i128) -> Option<i128> {
     if !value.is_finite() {
         return None;
     }
     let whole = if scale >= 0 {
-        // Text has every digit of the float, rounded once.
+        // The text has every digit of the float, rounded once.
         let text = format!("{value:.*}", usize::from(scale.unsigned_abs()));
         text.replace('.', "").parse::<i128>().ok()?
     } else {
@@ -228,9 +228,9 @@ pub(crate) fn float_to_decimal(value: f64, scale: i8, limit: i128) -> Option<i12
     (whole.unsigned_abs() < limit.unsigned_abs()).then_some(whole)
 }
 
-/// `value` divided by `10^places`, rounded to the nearest whole (even, half way); nothing beyond 128 bits.
+/// Divides `value` by `10^places`, rounded to the nearest whole number (half to even); `None` beyond 128 bits.
 fn divided_text(value: f64, places: usize) -> Option<i128> {
-    // As text, since the digits before the division may be more than 128 bits hold.
+    // As text, since the digits before the division may exceed 128 bits.
     let text = format!("{:.0}", value.abs().trunc());
     let (kept, dropped) = text.split_at(text.len().saturating_sub(places));
     let floor: i128 = if kept.is_empty() { 0 } else { kept.parse().ok()? };
@@ -241,7 +241,7 @@ fn divided_text(value: f64, places: usize) -> Option<i128> {
     Some(if value < 0.0 { -whole } else { whole })
 }
 
-/// The float nearest to `value / 10^scale`.
+/// Returns the float nearest to `value / 10^scale`.
 pub fn decimal_to_f64(value: i128, scale: i8) -> f64 {
     // Both sides exact in a double: one division, rounded once.
     if value.unsigned_abs() < 1 << 53 && scale.unsigned_abs() <= 22 {

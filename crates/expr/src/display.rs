@@ -8,7 +8,7 @@ use crate::expr::{Expr, Kind, UnaryOp};
 use crate::function::ScalarFunction;
 use crate::literal::Literal;
 
-/// As an operand of an operator.
+/// Writes `expr` as an operand of an operator.
 fn write_operand(expr: &Expr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match expr.kind() {
         Kind::Binary(..) => write!(f, "({expr})"),
@@ -16,7 +16,7 @@ fn write_operand(expr: &Expr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// As what a method is called on.
+/// Writes `expr` as the receiver of a method.
 fn write_receiver(expr: &Expr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match expr.kind() {
         Kind::Binary(..) | Kind::Unary(UnaryOp::Negate | UnaryOp::Not, _) => write!(f, "({expr})"),
@@ -29,7 +29,7 @@ fn write_receiver(expr: &Expr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// As an argument, in parentheses that are there already.
+/// Writes `expr` as an argument, within existing parentheses.
 fn write_argument(expr: &Expr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match expr.kind() {
         Kind::Literal(Literal::Null) => f.write_str("None"),

@@ -1,4 +1,4 @@
-//! A compiled expression over a run.
+//! Evaluation of a compiled expression over a run.
 
 use penstock_memory::run::take_spare;
 use penstock_memory::{ColumnBuf, Physical, Run};
@@ -17,7 +17,7 @@ use crate::operand::with_number;
 use crate::scaled::{self, Scale, UNSCALED};
 use crate::value::{Value, column_of, joined_mask, one_row};
 
-/// Computes columns over one run; scratch goes round between steps.
+/// Computes columns over one run; steps reuse each other's scratch.
 pub(crate) struct Evaluator<'a, 'r> {
     run: &'a Run,
     scratch: &'a mut Vec<ColumnBuf>,
@@ -39,7 +39,7 @@ impl<'a> Evaluator<'a, '_> {
         }
     }
 
-    /// A null wherever either side is null.
+    /// Makes a row null where either side is null.
     fn join_masks(left: &Value<'_>, right: &Value<'_>, out: &mut ColumnBuf) {
         match (left.valid(), right.valid()) {
             (None, None) => out.clear_mask(),
@@ -183,7 +183,7 @@ impl<'a> Evaluator<'a, '_> {
         Ok(Value::Owned(out))
     }
 
-    /// A value per row, whatever it was.
+    /// Expands any value to one value per row.
     pub(crate) fn spread(&mut self, value: Value<'a>) -> Value<'a> {
         match value {
             Value::Same(constant) => {
@@ -229,7 +229,7 @@ fn compare_scaled(
     }
 }
 
-/// Arithmetic on operands in different units; both are stored as `T`. Whether some row has no result.
+/// Computes on operands in different units, both stored as `T`; returns true if some row has no result.
 fn arithmetic_scaled<T: Number>(
     op: BinaryOp,
     (left, right): (&Value<'_>, &Value<'_>),
@@ -245,7 +245,7 @@ fn arithmetic_scaled<T: Number>(
     }
 }
 
-/// Whether that row of it has no result.
+/// Returns true if that row has no result.
 fn fails_scaled<T: Number>(
     op: BinaryOp,
     (left, right): (&Value<'_>, &Value<'_>),
@@ -305,20 +305,21 @@ impl Evaluator<'_, '_> {
 }
 
 impl Expression {
-    /// Computes the column for every row that is left in the run.
+    /// Computes the column for every row present in the run.
     pub fn evaluate(&self, run: &mut Run) -> Result<ColumnBuf, ComputeError> {
         self.evaluate_with(run, Failures::strict())
     }
 
-    /// Computes the column for every row that is left in the run. A row that fails is null, and is added to
-    /// `rejected` with what it failed with.
+    /// Computes the column for every row present in the run. A row that fails becomes null, and is added to `rejected`
+    /// with its error.
     ///
-    /// `rejected` stays in ascending order, with each row once: rows that another expression has rejected before keep
-    /// their error and are null here as well. So the column may hold nulls even where [`Expression::nullable`] says
-    /// that it does not; whoever rejects rows drops them before anybody reads them.
+    /// `rejected` stays in ascending order, with each row once: rows that another expression rejected before keep
+    /// their error and are null here as well. So the column may hold nulls even where [`Expression::nullable`] is
+    /// false; the caller drops rejected rows before any reader sees them.
     pub fn evaluate_lenient(&self, run: &mut Run, rejected: &mut Vec<Rejected>) -> ColumnBuf {
         let failures = Failures::lenient(rejected, run.len());
-        let mut column = self.evaluate_with(run, failures).expect("FAILURE-1: rejected rows fail nothing");
+        let mut column =
+            self.evaluate_with(run, failures).expect("FAILURE-1: a rejected row cannot fail again");
         if !rejected.is_empty() {
             rejected.sort_unstable_by_key(|rejected| rejected.row);
             let mut good = vec![true; run.len()];

@@ -1,7 +1,7 @@
 //! Expressions as users write them.
 //!
-//! EXPR-1. No tree is deeper than [`MAX_DEPTH`] or has more than [`MAX_NODES`] nodes, counted as often as
-//!     they occur: the constructors refuse it, so that everything else may walk a tree by recursion.
+//! EXPR-1. No tree is deeper than [`MAX_DEPTH`] or has more than [`MAX_NODES`] nodes, counted as often as they occur:
+//!     the constructors refuse larger ones, so that all other code may walk a tree by recursion.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::literal::Literal;
 
 /// Deepest nesting of an expression.
 pub const MAX_DEPTH: u16 = 128;
-/// Most nodes of an expression. Clones share their nodes, so that a few lines of code can ask for more
-/// than any machine could walk.
+/// Most nodes of an expression. Clones share their nodes, so a few lines of code could build more than any machine
+/// could walk.
 pub const MAX_NODES: u32 = 1 << 16;
 
 /// An operator between two operands.
@@ -57,7 +57,7 @@ const BINARY: [(BinaryOp, &str); 15] = [
 ];
 
 impl BinaryOp {
-    /// The operator as it is written in Python.
+    /// Returns the operator as it is written in Python.
     pub fn symbol(self) -> &'static str {
         BINARY
             .iter()
@@ -66,7 +66,7 @@ impl BinaryOp {
             .expect("every operator is in the table")
     }
 
-    /// The operator that is written so.
+    /// Returns the operator written like that.
     pub fn from_symbol(symbol: &str) -> Option<Self> {
         BINARY.iter().find(|(_, known)| *known == symbol).map(|(op, _)| *op)
     }
@@ -90,7 +90,7 @@ const UNARY: [(UnaryOp, &str); 4] = [
 ];
 
 impl UnaryOp {
-    /// The operator's name.
+    /// Returns the operator's name.
     pub fn symbol(self) -> &'static str {
         UNARY
             .iter()
@@ -99,13 +99,13 @@ impl UnaryOp {
             .expect("every operator is in the table")
     }
 
-    /// The operator of that name.
+    /// Returns the operator of that name.
     pub fn from_symbol(symbol: &str) -> Option<Self> {
         UNARY.iter().find(|(_, known)| *known == symbol).map(|(op, _)| *op)
     }
 }
 
-/// What stands at the root of an expression.
+/// The root of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A column, by name.
@@ -116,11 +116,11 @@ pub enum Kind {
     Binary(BinaryOp, Expr, Expr),
     /// An operator on one expression.
     Unary(UnaryOp, Expr),
-    /// An expression under another name.
+    /// An expression with another name.
     Alias(Expr, String),
-    /// An expression as another type.
+    /// An expression cast to another type.
     Cast(Expr, DataType),
-    /// The value beside the first condition that holds; otherwise the last, or null.
+    /// The value of the first condition that holds; otherwise the last, or null.
     When(Vec<(Expr, Expr)>, Option<Expr>),
     /// A function of as many expressions as it takes.
     Call(ScalarFunction, Vec<Expr>),
@@ -148,41 +148,41 @@ impl Expr {
         Self { kind: Arc::new(kind), depth: 1, nodes: 1 }
     }
 
-    /// The column of that name.
+    /// Makes the column of that name.
     pub fn column(name: impl Into<String>) -> Self {
         Self::leaf(Kind::Column(name.into()))
     }
 
-    /// A value.
+    /// Makes a value.
     pub fn literal(value: Literal) -> Self {
         Self::leaf(Kind::Literal(value))
     }
 
-    /// `self op other`.
+    /// Makes `self op other`.
     pub fn binary(self, op: BinaryOp, other: Self) -> Result<Self, PlanError> {
         let (depth, nodes) = (self.depth.max(other.depth), self.nodes.saturating_add(other.nodes));
         Self::new(Kind::Binary(op, self, other), depth, nodes)
     }
 
-    /// `op self`.
+    /// Makes `op self`.
     pub fn unary(self, op: UnaryOp) -> Result<Self, PlanError> {
         let (depth, nodes) = (self.depth, self.nodes);
         Self::new(Kind::Unary(op, self), depth, nodes)
     }
 
-    /// The same expression under another name.
+    /// Gives the expression another name.
     pub fn alias(self, name: impl Into<String>) -> Result<Self, PlanError> {
         let (depth, nodes) = (self.depth, self.nodes);
         Self::new(Kind::Alias(self, name.into()), depth, nodes)
     }
 
-    /// The same values as another type.
+    /// Casts the values to another type.
     pub fn cast(self, data_type: DataType) -> Result<Self, PlanError> {
         let (depth, nodes) = (self.depth, self.nodes);
         Self::new(Kind::Cast(self, data_type), depth, nodes)
     }
 
-    /// The value of the first pair whose condition holds; `otherwise`, or null, where none does.
+    /// Makes the value of the first pair whose condition holds; `otherwise`, or null, where none does.
     pub fn when(branches: Vec<(Self, Self)>, otherwise: Option<Self>) -> Result<Self, PlanError> {
         if branches.is_empty() {
             return Err(PlanError::Invalid("when() needs a condition and a value".to_owned()));
@@ -192,7 +192,7 @@ impl Expr {
         Self::new(Kind::When(branches, otherwise), depth, nodes)
     }
 
-    /// `function` of these expressions.
+    /// Makes `function` of these expressions.
     pub fn call(function: ScalarFunction, inputs: Vec<Self>) -> Result<Self, PlanError> {
         let arity = function.arity();
         if !arity.contains(&inputs.len()) {
@@ -208,20 +208,19 @@ impl Expr {
         Self::new(Kind::Call(function, inputs), depth, nodes)
     }
 
-    /// The depth and the number of nodes of what stands below a node.
+    /// Returns the depth and the number of nodes of the operands of a node.
     fn below<'a>(parts: impl IntoIterator<Item = &'a Self>) -> (u16, u32) {
         parts.into_iter().fold((0, 0), |(depth, nodes): (u16, u32), part| {
             (depth.max(part.depth), nodes.saturating_add(part.nodes))
         })
     }
 
-    /// What stands at the root.
+    /// Returns the root.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// The name of the column that this expression makes: the alias, the column's own name, or the
-    /// expression as it prints.
+    /// Returns the name of the result column: the alias, the column's own name, or the expression as it prints.
     pub fn output_name(&self) -> String {
         match self.kind() {
             Kind::Alias(_, name) | Kind::Column(name) => name.clone(),
@@ -229,7 +228,7 @@ impl Expr {
         }
     }
 
-    /// The column this is, when it is nothing but a column under whatever name.
+    /// Returns the name of the column, if the expression is only a column, aliased or not.
     pub fn as_column(&self) -> Option<&str> {
         match self.kind() {
             Kind::Column(name) => Some(name),

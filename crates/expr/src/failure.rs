@@ -1,10 +1,10 @@
-//! What happens to rows that have no result.
+//! Rows that have no result.
 //!
-//! A kernel computes all rows of a run at once and says whether one that counts has failed. Only then are rows looked
-//! at one by one. In strict evaluation the first of them is the error of the run. In lenient evaluation each of them
-//! is rejected, and counts no more.
+//! A kernel computes all rows of a run at once and reports whether one that counts has failed. Only then are rows
+//! looked at one by one. In strict evaluation the first of them is the error of the run. In lenient evaluation each of
+//! them is rejected, and does not count any more.
 //!
-//! FAILURE-1. A row counts unless it is null, is not chosen by the `when` around, or was rejected before.
+//! FAILURE-1. A row counts unless it is null, is not chosen by the enclosing `when`, or was rejected before.
 
 use std::borrow::Cow;
 
@@ -13,15 +13,15 @@ use penstock_types::ComputeError;
 /// A row that has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// The row, among those that are left in the run.
+    /// The row, among those present in the run.
     pub row: u32,
-    /// What it would have failed with.
+    /// The error it would have failed with.
     pub error: ComputeError,
 }
 
-/// Which rows count, and who is told of those that fail.
+/// The rows that count, and how failing rows are reported.
 pub(crate) struct Failures<'a> {
-    /// The rows that the `when` around has chosen; all of them without one.
+    /// The rows chosen by the enclosing `when`; all of them without one.
     chosen: Option<Vec<u8>>,
     lenient: Option<Rejections<'a>>,
 }
@@ -33,12 +33,12 @@ struct Rejections<'a> {
 }
 
 impl<'a> Failures<'a> {
-    /// The first failure ends the evaluation.
+    /// Ends the evaluation at the first failure.
     pub(crate) fn strict() -> Self {
         Self { chosen: None, lenient: None }
     }
 
-    /// Failures are added to `rejected`; rows that are there already do not count.
+    /// Adds failures to `rejected`; rows already there do not count.
     pub(crate) fn lenient(rejected: &'a mut Vec<Rejected>, rows: usize) -> Self {
         let mut good = vec![1; rows];
         for earlier in &*rejected {
@@ -47,7 +47,7 @@ impl<'a> Failures<'a> {
         Self { chosen: None, lenient: Some(Rejections { rejected, good }) }
     }
 
-    /// The rows that count (FAILURE-1) among those that are valid; all of them without a mask.
+    /// Returns the rows that count (FAILURE-1) among the valid ones; all of them without a mask.
     pub(crate) fn wanted<'v>(&'v self, valid: Option<&'v [u8]>) -> Option<Cow<'v, [u8]>> {
         let good = self.lenient.as_ref().map(|lenient| lenient.good.as_slice());
         let mut masks = [valid, self.chosen.as_deref(), good].into_iter().flatten();
@@ -80,12 +80,12 @@ impl<'a> Failures<'a> {
         Ok(())
     }
 
-    /// The rows that the `when` around has chosen, to be put back by [`Failures::choose`].
+    /// Takes the rows chosen by the enclosing `when`, to be put back by [`Failures::choose`].
     pub(crate) fn take_chosen(&mut self) -> Option<Vec<u8>> {
         self.chosen.take()
     }
 
-    /// From now on only these rows count.
+    /// Makes only these rows count from now on.
     pub(crate) fn choose(&mut self, chosen: Option<Vec<u8>>) {
         self.chosen = chosen;
     }

@@ -1,8 +1,8 @@
 //! Values as text.
 //!
-//! Integers in digits; floats in the shortest way that reads back (`1.5`, `1e300`, `NaN`, `inf`); bools as `true` and
-//! `false`; decimals with all their places; times as ISO 8601 writes them, with the digits of their unit where the
-//! fraction is not zero (`2024-05-01T12:00:00.250`), and with the offset where the type has a zone.
+//! Integers in digits; floats in the shortest form that parses back (`1.5`, `1e300`, `NaN`, `inf`); bools as `true`
+//! and `false`; decimals with all their digits; times in ISO 8601, with the digits of their unit where the fraction is
+//! not zero (`2024-05-01T12:00:00.250`), and with the offset where the type has a zone.
 
 use std::fmt::{self, Write};
 
@@ -16,7 +16,7 @@ use crate::text::TextWriter;
 use crate::typing::{per_day, unit_of, units_in};
 use crate::zone::Zone;
 
-/// `value / 10^scale`, written out.
+/// Writes `value / 10^scale`.
 pub(crate) fn write_decimal(text: &mut impl Write, value: i128, scale: i8) -> fmt::Result {
     let sign = if value < 0 { "-" } else { "" };
     let places = usize::from(scale.max(0).unsigned_abs());
@@ -27,13 +27,13 @@ pub(crate) fn write_decimal(text: &mut impl Write, value: i128, scale: i8) -> fm
     write!(text, "{sign}{whole}{:0<zeros$}{point}{fraction}", "")
 }
 
-/// A day since the epoch.
+/// Writes a day since the epoch.
 pub(crate) fn write_date(text: &mut impl Write, days: i64) -> fmt::Result {
     let Civil { year, month, day } = civil(days);
     write!(text, "{year:04}-{month:02}-{day:02}")
 }
 
-/// A time of day.
+/// Writes a time of day.
 fn write_time(text: &mut impl Write, time: i64, unit: TimeUnit) -> fmt::Result {
     let per_second = units_in(TimeUnit::Second, unit) as i64;
     let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
@@ -48,11 +48,11 @@ fn write_time(text: &mut impl Write, time: i64, unit: TimeUnit) -> fmt::Result {
 fn write_offset(text: &mut impl Write, seconds: i64) -> fmt::Result {
     let (sign, ahead) = (if seconds < 0 { '-' } else { '+' }, seconds.abs());
     write!(text, "{sign}{:02}:{:02}", ahead / 3600, ahead / 60 % 60)?;
-    // Before zones were agreed upon, clocks followed the sun to the second.
+    // Before time zones were standardised, clocks followed the sun to the second.
     if ahead % 60 != 0 { write!(text, ":{:02}", ahead % 60) } else { Ok(()) }
 }
 
-/// Hands the text of each value of a type to `each`; nothing for those that do not count.
+/// Calls `each` with the text of each value of a type; with nothing for values that do not count.
 fn texts(
     from: &DataType,
     zone: Option<Zone>,
@@ -91,7 +91,7 @@ fn texts(
             let per_second = units_in(TimeUnit::Second, *unit) as i64;
             write_all!(values, |text, value| {
                 let offset = zone.map(|zone| zone.offset(value.div_euclid(per_second)));
-                // Wide enough for the last time there is and the clocks that are ahead of it.
+                // Wide enough for the last representable time plus a positive offset.
                 let local = i128::from(value) + i128::from(offset.unwrap_or(0)) * i128::from(per_second);
                 let units = i128::from(units);
                 write_date(text, local.div_euclid(units) as i64)
@@ -125,7 +125,8 @@ fn texts(
     }
 }
 
-/// Whether a value that counts is no time of day, although its type says so: foreign data may hold any number.
+/// Returns true if a value that counts is not a time of day, although its type says so: foreign data may hold any
+/// number.
 fn any_beyond_a_day(from: &DataType, column: Column<'_>, wanted: Option<&[u8]>) -> bool {
     let day = 0..per_day(from).unwrap_or(i64::MAX);
     match (from, column.values) {
@@ -139,7 +140,7 @@ fn any_beyond_a_day(from: &DataType, column: Column<'_>, wanted: Option<&[u8]>) 
     }
 }
 
-/// The text of each value. Whether one that counts has none.
+/// Formats each value; returns true if one that counts has no text.
 pub(crate) fn format(
     from: &DataType,
     zone: Option<Zone>,
@@ -155,10 +156,10 @@ pub(crate) fn format(
     any_beyond_a_day(from, column, wanted)
 }
 
-/// Longest part of a text that is quoted in a message.
+/// Length of the longest quoted text in a message.
 const QUOTED_BYTES: usize = 100;
 
-/// One value as a message shows it: texts in quotes, cut when they are long.
+/// Formats one value for a message: texts in quotes, cut when they are long.
 pub(crate) fn shown(from: &DataType, column: Column<'_>) -> String {
     if let Values::View(views, payloads) = column.values {
         return with_bytes(views[0], payloads, |bytes| {
@@ -167,7 +168,7 @@ pub(crate) fn shown(from: &DataType, column: Column<'_>) -> String {
             format!("{:?}{dots}", String::from_utf8_lossy(cut).trim_end_matches('\u{fffd}'))
         });
     }
-    // A value of a chain of maps may be stored wider than its type is: then it is a count.
+    // A value inside a chain of maps may be stored wider than its type: then it is a count.
     let stored = penstock_memory::Physical::of(from);
     let plain = stored != Some(column.values.physical())
         || matches!(from, DataType::Duration(_))

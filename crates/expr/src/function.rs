@@ -1,4 +1,4 @@
-//! Functions by name: what is written as a method of an expression, of `.str` or of `.dt`.
+//! Functions by name: methods of an expression, of `.str` or of `.dt`.
 
 use std::ops::RangeInclusive;
 
@@ -62,7 +62,7 @@ const FUNCTIONS: [(ScalarFunction, &str); 24] = [
 ];
 
 impl ScalarFunction {
-    /// The name, with the namespace it is written in.
+    /// Returns the name, with its namespace.
     pub fn name(self) -> &'static str {
         FUNCTIONS
             .iter()
@@ -71,12 +71,12 @@ impl ScalarFunction {
             .expect("every function is in the table")
     }
 
-    /// Every name there is.
+    /// Returns all names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         FUNCTIONS.iter().map(|(_, name)| *name)
     }
 
-    /// The function of that name.
+    /// Returns the function of that name.
     pub fn from_name(name: &str) -> Result<Self, PlanError> {
         FUNCTIONS.iter().find(|(_, known)| *known == name).map(|(function, _)| *function).ok_or_else(|| {
             let meant = closest(name, Self::names()).map(|near| format!(" (did you mean \"{near}\"?)"));
@@ -84,7 +84,7 @@ impl ScalarFunction {
         })
     }
 
-    /// How many expressions it takes, the one it is called on included.
+    /// Returns the number of expressions it takes, including the receiver.
     pub fn arity(self) -> RangeInclusive<usize> {
         match self {
             Self::Coalesce => 1..=usize::MAX,

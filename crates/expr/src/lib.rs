@@ -1,12 +1,12 @@
 //! Typed expressions over the columns of a run.
 //!
-//! An [`Expr`] is what a user wrote: names, literals, operators. [`compile`] checks it against a
-//! schema, settles every type and gives an [`Expression`] that computes whole columns with one
-//! tight loop per operator, and no dispatch per row.
+//! An [`Expr`] is what a user wrote: names, literals, operators. [`compile`] checks it against a schema, settles every
+//! type and returns an [`Expression`] that computes whole columns with one tight loop per operator, and no dispatch
+//! per row.
 //!
 //! - [`expr`], [`function`], [`literal`], [`postfix`]: the tree, its functions and literals, its serialised form
-//! - [`compile`]: names to slots, types settled, conversions put in
-//! - [`evaluate`], [`selection`]: a compiled expression over a run, as a column or as the rows that pass
+//! - [`compile`]: names resolved to slots, types settled, conversions inserted
+//! - [`evaluate`], [`selection`]: evaluation over a run, to a column or to the rows that pass
 //! - [`failure`]: rows that have no result
 //! - [`arithmetic`], [`comparison`], [`logic`], [`conversion`] and the private modules beside them: the kernels
 

@@ -13,14 +13,14 @@ use crate::format::{write_date, write_decimal};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Literal {
-    /// Null, of the type that its surroundings ask for.
+    /// Null, of the type that the context requires.
     Null,
     /// True or false.
     Bool(bool),
     /// A whole number between the least `i64` and the largest `u64`.
     #[serde(with = "as_text")]
     Int(i128),
-    /// A float, kept to the bit.
+    /// A float, exact to the bit.
     #[serde(with = "as_text")]
     Float(f64),
     /// Text.
@@ -39,7 +39,7 @@ pub enum Literal {
     Timestamp {
         /// Microseconds since the epoch, in UTC when `aware`.
         micros: i64,
-        /// Whether the value names an instant (it had a time zone) or a wall clock reading.
+        /// True if the value is an instant (it had a time zone), false if it is a wall clock reading.
         aware: bool,
     },
     /// Days since the epoch.
@@ -48,7 +48,7 @@ pub enum Literal {
     Duration(i64),
 }
 
-/// Numbers that JSON cannot hold exactly travel as text.
+/// Serialises numbers that JSON cannot hold exactly as text.
 mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::str::FromStr;
@@ -97,7 +97,7 @@ impl Hash for Literal {
 }
 
 impl Literal {
-    /// The type the value has when nothing around it asks for another.
+    /// Returns the type of the value when the context requires no other.
     pub fn data_type(&self) -> DataType {
         match self {
             Self::Null => DataType::Null,
@@ -151,14 +151,14 @@ impl fmt::Display for Literal {
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// `value / 10^scale`, written out.
+/// Formats `value / 10^scale`.
 fn decimal_text(value: i128, scale: i8) -> String {
     let mut text = String::new();
     write_decimal(&mut text, value, scale).expect("a string takes all that is written");
     text
 }
 
-/// A day since the epoch in the Gregorian calendar.
+/// Formats a day since the epoch in the Gregorian calendar.
 fn date_text(days: i64) -> String {
     let mut text = String::new();
     write_date(&mut text, days).expect("a string takes all that is written");

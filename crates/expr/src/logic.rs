@@ -22,7 +22,7 @@ pub(crate) fn logic(op: BinaryOp, left: Column<'_>, right: Column<'_>, out: &mut
     }
 }
 
-/// Values and masks of both sides, row by row: whether each is known and true, whether known and false.
+/// Returns values and masks of both sides, row by row: known and true, known and false.
 fn sides<'a>(
     (a, a_known): (&'a [u8], &'a [u8]),
     (b, b_known): (&'a [u8], &'a [u8]),
@@ -31,8 +31,8 @@ fn sides<'a>(
     a.iter().zip(a_known).map(side).zip(b.iter().zip(b_known).map(side))
 }
 
-/// Computes `left op right` where either may be null. A side that is known and decides, false for `&` and true for
-/// `|`, makes the result known.
+/// Computes `left op right` where either may be null. A known side that decides, false for `&` and true for `|`, makes
+/// the result known.
 fn known_or_not(op: BinaryOp, left: (&[u8], &[u8]), right: (&[u8], &[u8]), out: &mut ColumnBuf) {
     let rows = || sides(left, right);
     let values = out.refill::<u8>();
@@ -57,7 +57,7 @@ mod tests {
 
     fn column(values: &[Option<bool>]) -> ColumnBuf {
         let mut column = ColumnBuf::new(Physical::U8);
-        // What stands under a null must not matter (COLUMN-2).
+        // Values under a null must not matter (COLUMN-2).
         column.refill::<u8>().extend(values.iter().map(|value| u8::from(value.unwrap_or(true))));
         column.refill_mask().extend(values.iter().map(|value| u8::from(value.is_some())));
         column

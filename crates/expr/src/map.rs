@@ -1,7 +1,7 @@
 //! Functions of one value, over whole columns.
 //!
-//! MAP-1. A map that fails says so only for rows that count: those whose byte in `wanted` is not 0, all of them without
-//!     a mask. What it writes for the others is unspecified, but initialised, and a view that may be followed.
+//! MAP-1. A map reports a failure only for rows that count: those whose byte in `wanted` is not 0, all of them without
+//!     a mask. Its results for other rows are unspecified, but initialised, and views among them can be followed.
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Physical};
@@ -19,19 +19,19 @@ use crate::zone::Zone;
 /// A function of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Map {
-    /// Another number type, by Rust's conversion.
+    /// Converts to another number type, by Rust's conversion.
     Widen(Physical),
     DecimalToFloat(i8),
-    /// Another whole-number type, whose limits these are.
+    /// Converts to another integer type with these limits.
     Narrow {
         to: Physical,
         low: i128,
         high: i128,
     },
-    /// `float64` as `float32`.
+    /// Converts `float64` to `float32`.
     Shrink,
     ToBool,
-    /// With a limit for digits of decimals, without one for counts of 64 bits.
+    /// With a limit for digits of decimals, without one for 64-bit counts.
     Multiply {
         factor: i128,
         limit: Option<i128>,
@@ -45,22 +45,22 @@ pub(crate) enum Map {
         limit: i128,
     },
     RoundFloat(Rounding),
-    /// Digits of a decimal as a multiple of what makes one.
+    /// Rounds a decimal to a multiple of its unit.
     RoundDecimal {
         rounding: Rounding,
         unit: i128,
     },
     Abs,
     Sqrt,
-    /// Down to a multiple of a step.
+    /// Rounds down to a multiple of a step.
     Floor(i64),
-    /// What the clocks of a zone show, in seconds.
+    /// Converts to local time of a zone, in seconds.
     Local(Zone),
     Part {
         part: CalendarField,
         per_day: i64,
     },
-    /// A part of a time of day. Foreign data may hold numbers that are none.
+    /// A component of a time of day. Foreign data may hold invalid times.
     PartOfDay {
         part: CalendarField,
         per_day: i64,
@@ -73,7 +73,7 @@ pub(crate) enum Map {
         to: DataType,
         zone: Option<Zone>,
     },
-    /// Bytes that are to be text.
+    /// Validates bytes as text.
     CheckText,
     Length,
     ByteLength,
@@ -82,7 +82,7 @@ pub(crate) enum Map {
 }
 
 impl Map {
-    /// How the results are stored.
+    /// Returns the storage of the results.
     pub(crate) fn storage(&self, input: Physical) -> Physical {
         match self {
             Self::Widen(to) | Self::Narrow { to, .. } => *to,
@@ -97,7 +97,7 @@ impl Map {
         }
     }
 
-    /// Computes all rows into `out`. Whether one that counts has no result (MAP-1).
+    /// Computes all rows into `out`; returns true if one that counts has no result (MAP-1).
     pub(crate) fn apply(&self, column: Column<'_>, wanted: Option<&[u8]>, out: &mut ColumnBuf) -> bool {
         match self {
             Self::Widen(to) => widen(column.values, *to, out),
@@ -156,7 +156,7 @@ impl Map {
         false
     }
 
-    /// Why the one value of `column` has no result.
+    /// Returns the error for the single value of `column`.
     pub(crate) fn error(&self, given: &MapLabel, column: Column<'_>) -> ComputeError {
         let (expression, type_name) = (given.label.text.clone(), given.label.type_name.clone());
         let values = shown(&given.from, column);

@@ -1,8 +1,8 @@
-//! Whether texts hold others, and where.
+//! Searches texts for other texts.
 //!
-//! The first bytes of a text stand in its view, and short texts stand there whole. So all rows are first answered from
-//! their views alone, without a branch that depends on a text; only texts that stand elsewhere and are not decided by
-//! their view are then followed.
+//! A view holds the first bytes of a text, and short texts as a whole. So all rows are first answered from their views
+//! alone, without a branch that depends on a text; only longer texts that their view does not decide are then
+//! followed.
 
 use memchr::memmem;
 use penstock_memory::Payloads;
@@ -11,7 +11,7 @@ use penstock_memory::view::{INLINE_BYTES, view_len, with_bytes};
 use crate::bits::select_where;
 use crate::operand::{Operand, ask_each};
 
-/// Whether a text holds another, and where.
+/// The position in a text where another one is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     Contains,
@@ -32,20 +32,20 @@ impl Match {
 
 /// Bits of a view before the bytes of the text.
 const LEN_BITS: usize = 32;
-/// Bytes of every text that stand in its view.
+/// Bytes of every text that its view holds.
 const PREFIX_BYTES: usize = 4;
 
-/// The first `bytes` bytes of a number.
+/// Returns a mask of the first `bytes` bytes of a number.
 fn first_bytes(bytes: usize) -> u128 {
     (1 << (bytes * 8)) - 1
 }
 
-/// The first bytes of a pattern, as many as a view has room for, as a number.
+/// Returns the first bytes of a pattern, as many as fit a view, as a number.
 fn as_number(pattern: &[u8]) -> u128 {
     pattern.iter().take(INLINE_BYTES).rev().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
-/// Views of texts, what they point into, and where texts are there at all. Others are not followed (COLUMN-2).
+/// Views of texts, their payloads, and which of them are valid. Others are not followed (COLUMN-2).
 #[derive(Clone, Copy)]
 struct TextViews<'a> {
     views: &'a [u128],
@@ -58,7 +58,7 @@ impl TextViews<'_> {
         self.valid.is_none_or(|mask| mask[row] != 0)
     }
 
-    /// Answers anew for these rows, by the bytes of their texts.
+    /// Recomputes the answers for these rows from the bytes of their texts.
     fn follow(&self, rows: &[u32], out: &mut [u8], holds: impl Fn(&[u8]) -> bool) {
         for &row in rows {
             let row = row as usize;
@@ -95,7 +95,7 @@ impl TextViews<'_> {
         let (shown, wanted) = (first_bytes(len.min(INLINE_BYTES)), as_number(pattern));
         ask_each(self.views, out, |view| {
             let text_len = view_len(view);
-            // Of the texts that are short themselves and not shorter than the pattern.
+            // For texts that are short themselves and not shorter than the pattern.
             let before = text_len.wrapping_sub(len);
             let end = view >> LEN_BITS >> (before % 16 * 8);
             (text_len <= INLINE_BYTES) & (before <= INLINE_BYTES) & (end & shown == wanted)
@@ -118,7 +118,8 @@ impl TextViews<'_> {
     }
 }
 
-/// 1 where a text holds the other. `valid` says where both are there; the answer for other rows is not meant.
+/// Writes 1 where a text matches the other. `valid` tells where both are present; the answers for other rows are
+/// unspecified.
 pub(crate) fn matches(
     op: Match,
     (texts, payloads): (Operand<'_, u128>, Payloads<'_>),
@@ -137,7 +138,7 @@ pub(crate) fn matches(
         return;
     }
     out.extend((0..rows).map(|row| {
-        // A view under a null points nowhere (COLUMN-2), so it is not followed.
+        // A view under a null points nowhere (COLUMN-2) and is not followed.
         let is_valid = valid.is_none_or(|mask| mask[row] != 0);
         u8::from(
             is_valid
@@ -165,7 +166,7 @@ mod tests {
         column
     }
 
-    /// Texts of few letters, short ones and long ones, and patterns that are likely to be found in them.
+    /// Texts of few letters, short and long, and patterns likely to be found in them.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof!["[ab]{0,14}", "[a\u{0}]{0,5}", "[abé€\u{1F600}]{0,6}", "a{0,40}", "[ab]{10,14}b{0,20}"]
     }
@@ -196,7 +197,7 @@ mod tests {
             let valid: Vec<u8> = rows.iter().map(|(_, valid)| u8::from(*valid)).collect();
             let column = column(&texts);
             let (views, payloads) = column.as_column().views();
-            // What stands under a null is no view at all (COLUMN-2).
+            // A value under a null is no view at all (COLUMN-2).
             let broken: Vec<u128> = views
                 .iter()
                 .zip(&valid)

@@ -10,14 +10,14 @@ use crate::map::Map;
 use crate::matching::Match;
 use crate::scaled::Scale;
 
-/// What an error names: the part of the expression, and the type it computes in.
+/// The part of the expression that an error names, and the type it computes in.
 #[derive(Debug)]
 pub(crate) struct Label {
     pub(crate) text: String,
     pub(crate) type_name: String,
 }
 
-/// What an error of a map names: its label, and the type of the value that it was given.
+/// The label of a map for its errors, and the type of its input.
 #[derive(Debug)]
 pub(crate) struct MapLabel {
     pub(crate) label: Arc<Label>,
@@ -28,7 +28,7 @@ pub(crate) struct MapLabel {
 #[derive(Debug)]
 pub(crate) enum CompiledNode {
     Slot(SlotId),
-    /// A column of one row that stands for all rows.
+    /// A column of one row, used for all rows.
     Constant(ColumnBuf),
     Null,
     Arithmetic {
@@ -56,13 +56,13 @@ pub(crate) enum CompiledNode {
         input: Box<CompiledNode>,
         wanted: u8,
     },
-    /// A function of each value, null where the value is. Only maps that may fail say what was given.
+    /// A function of each value, null where the value is. Only maps that may fail have a label.
     Map {
         map: Map,
         input: Box<CompiledNode>,
         given: Option<MapLabel>,
     },
-    /// Whether texts hold others.
+    /// Searches texts for others.
     Match {
         op: Match,
         left: Box<CompiledNode>,
@@ -81,12 +81,12 @@ pub(crate) enum CompiledNode {
 }
 
 impl CompiledNode {
-    /// A map that cannot fail.
+    /// Makes a map that cannot fail.
     pub(crate) fn map(map: Map, input: Self) -> Self {
         Self::Map { map, input: Box::new(input), given: None }
     }
 
-    /// A map that may fail, over values of type `from`.
+    /// Makes a map that may fail, over values of type `from`.
     pub(crate) fn checked(map: Map, input: Self, label: &Arc<Label>, from: &DataType) -> Self {
         let given = Some(MapLabel { label: Arc::clone(label), from: from.clone() });
         Self::Map { map, input: Box::new(input), given }

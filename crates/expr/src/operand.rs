@@ -2,7 +2,7 @@
 
 use crate::bits::ASKED;
 
-/// What a kernel reads on one side.
+/// The operand on one side of a kernel.
 #[derive(Clone, Copy)]
 pub enum Operand<'a, T> {
     /// A value per row.
@@ -12,7 +12,7 @@ pub enum Operand<'a, T> {
 }
 
 impl<T: Copy> Operand<'_, T> {
-    /// The value at `row`.
+    /// Returns the value at `row`.
     #[inline]
     pub fn at(&self, row: usize) -> T {
         match self {
@@ -83,7 +83,7 @@ pub fn ask_each<T: Copy>(values: &[T], out: &mut Vec<u8>, f: impl Fn(T) -> bool)
     }
 }
 
-/// Runs `$body` with `$type` bound to the number type that `$physical` stands for.
+/// Runs `$body` with `$type` bound to the number type of `$physical`.
 macro_rules! with_number {
     ($physical:expr, $type:ident => $body:expr) => {
         match $physical {

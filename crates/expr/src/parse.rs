@@ -1,13 +1,13 @@
-//! Text as values.
+//! Parses text into values.
 //!
 //! The whole text must be the value, without spaces around it:
-//! - integers: digits, with a sign or without; floats as Rust and Python read them (`1.5`, `1e9`, `nan`, `-inf`)
-//! - bools: `true` and `false`, in capitals or not
-//! - decimals: digits, perhaps with a point; digits beyond the scale are cut off
-//! - dates: `2024-05-01`; times: `12:30`, `12:30:15`, `12:30:15.25`; timestamps: a date, or a date and a time with
-//!   `T` or a space between them. Digits of a fraction beyond the unit are cut off.
-//! - timestamps with a zone: the same; `Z` or an offset such as `+02:00` behind it names the instant, otherwise it is
-//!   the time on the clocks of the zone, the first of two when they are put back.
+//! - integers: digits, with or without a sign; floats as Rust and Python parse them (`1.5`, `1e9`, `nan`, `-inf`)
+//! - bools: `true` and `false`, in any case
+//! - decimals: digits, optionally with a point; digits beyond the scale are cut off
+//! - dates: `2024-05-01`; times: `12:30`, `12:30:15`, `12:30:15.25`; timestamps: a date, or a date and a time with `T`
+//!   or a space between them. Digits of a fraction beyond the unit are cut off.
+//! - timestamps with a zone: the same; a trailing `Z` or offset such as `+02:00` names the instant, otherwise it is
+//!   the local time of the zone, the earlier one when the clocks are set back.
 
 use arrow_schema::{DataType, TimeUnit};
 use penstock_memory::view::with_bytes;
@@ -17,7 +17,7 @@ use crate::calendar;
 use crate::typing::units_in;
 use crate::zone::Zone;
 
-/// Fills `out` with what `read` makes of each text that counts. Whether one of them is no value.
+/// Fills `out` with `read` of each text that counts; returns true if one of them is no value.
 fn all<T: Native>(
     column: Column<'_>,
     wanted: Option<&[u8]>,
@@ -37,12 +37,12 @@ fn all<T: Native>(
     failed
 }
 
-/// What Rust reads in a text.
+/// Parses a text as Rust does.
 fn plain<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Reads texts as values of `to`. Whether a text that counts is no such value.
+/// Parses texts as values of `to`; returns true if a text that counts is no such value.
 pub(crate) fn parse(
     to: &DataType,
     zone: Option<Zone>,
@@ -77,11 +77,11 @@ pub(crate) fn parse(
         }
         DataType::Time64(unit) => all::<i64>(column, wanted, out, |text| time(text, *unit)),
         DataType::Timestamp(unit, _) => all::<i64>(column, wanted, out, |text| timestamp(text, *unit, zone)),
-        _ => unreachable!("the compiler knows which types are read from text"),
+        _ => unreachable!("the compiler allows only types that can be parsed"),
     }
 }
 
-/// A number that was written in digits is not infinite.
+/// Returns true unless digits were parsed as infinity.
 fn fits(value: impl Into<f64>, text: &[u8]) -> bool {
     let value: f64 = value.into();
     value.is_finite() || !text.iter().any(u8::is_ascii_digit)
@@ -95,7 +95,7 @@ fn boolean(text: &[u8]) -> Option<u8> {
     }
 }
 
-/// So many digits.
+/// Parses a text of digits only.
 fn digits(text: &[u8]) -> Option<i128> {
     text.iter().try_fold(0_i128, |number, byte| {
         let digit = byte.is_ascii_digit().then(|| i128::from(byte - b'0'))?;
@@ -126,18 +126,18 @@ fn decimal(text: &[u8], scale: i8, limit: i128) -> Option<i128> {
     (value < limit).then_some(if negative { -value } else { value })
 }
 
-/// Exactly `count` digits at the beginning, and what follows.
+/// Parses exactly `count` digits at the start; returns the number and the rest.
 fn number(text: &[u8], count: usize) -> Option<(i64, &[u8])> {
     let (first, rest) = text.split_at_checked(count)?;
     Some((digits(first)? as i64, rest))
 }
 
-/// What follows a byte.
+/// Returns the text after a byte.
 fn after(text: &[u8], byte: u8) -> Option<&[u8]> {
     text.split_first().and_then(|(&first, rest)| (first == byte).then_some(rest))
 }
 
-/// The day since the epoch at the beginning, and what follows.
+/// Parses a date at the start; returns the day since the epoch and the rest.
 fn leading_date(text: &[u8]) -> Option<(i64, &[u8])> {
     let (year, rest) = number(text, 4)?;
     let (month, rest) = number(after(rest, b'-')?, 2)?;
@@ -149,7 +149,7 @@ fn date(text: &[u8]) -> Option<i64> {
     leading_date(text).filter(|(_, rest)| rest.is_empty()).map(|(day, _)| day)
 }
 
-/// The time of day at the beginning, and what follows.
+/// Parses a time of day at the start; returns it and the rest.
 fn leading_time(text: &[u8], unit: TimeUnit) -> Option<(i64, &[u8])> {
     let (hour, rest) = number(text, 2)?;
     let (minute, rest) = number(after(rest, b':')?, 2)?;

@@ -1,7 +1,7 @@
 //! The serialised form of an expression: a flat list in postfix order.
 //!
-//! A list does not nest, so neither the depth limit of a JSON reader nor the stack of whoever reads
-//! hostile text sets a bound; the bound is EXPR-1, checked while the tree is put together again.
+//! A list does not nest, so hostile text can exceed neither the depth limit of a JSON reader nor the stack; the bound
+//! is EXPR-1, checked while the tree is rebuilt.
 
 use penstock_types::TypeName;
 use serde::de::Error as _;
@@ -21,7 +21,7 @@ enum PostfixToken {
     Unary(String),
     Alias(String),
     Cast(String),
-    /// So many pairs of a condition and a value, and what stands behind them.
+    /// The number of pairs of a condition and a value, and whether a default follows.
     When {
         branches: usize,
         otherwise: bool,
@@ -79,7 +79,7 @@ fn read(tokens: Vec<PostfixToken>) -> Result<Expr, String> {
             let rest = stack.len().checked_sub(count).ok_or("an operator has too few operands")?;
             Ok::<_, String>(stack.split_off(rest).into_iter())
         };
-        let one = |mut taken: std::vec::IntoIter<Expr>| taken.next().expect("as many as were asked for");
+        let one = |mut taken: std::vec::IntoIter<Expr>| taken.next().expect("exactly that many were taken");
         let expr = match token {
             PostfixToken::Column(name) => Ok(Expr::column(name)),
             PostfixToken::Literal(value) => Ok(Expr::literal(value)),

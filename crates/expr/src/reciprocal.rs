@@ -3,7 +3,7 @@
 //! For `d` with `2^(l-1) < d <= 2^l` and `m = ceil(2^(63+l) / d)` the product `n * m` is above `n / d * 2^(63+l)` by
 //! less than `n * d <= 2^(63+l)`, for every `n` below `2^63`: its upper bits are the quotient, rounded down.
 
-/// A divisor above zero.
+/// A positive divisor.
 #[derive(Clone, Copy)]
 pub(crate) struct Reciprocal {
     divisor: i64,
@@ -12,7 +12,7 @@ pub(crate) struct Reciprocal {
 }
 
 impl Reciprocal {
-    /// Of a divisor above zero; `None` for others.
+    /// Prepares a positive divisor; `None` for others.
     pub(crate) fn new(divisor: i64) -> Option<Self> {
         if divisor <= 0 {
             return None;
@@ -24,16 +24,16 @@ impl Reciprocal {
         Some(Self { divisor, factor: factor as u64, shift })
     }
 
-    /// `value // divisor`, rounded down.
+    /// Computes `value // divisor`, rounded down.
     #[inline(always)]
     pub(crate) fn floor_divide(self, value: i64) -> i64 {
-        // Below zero: -1 - n lies above, and its quotient below -1 by as much as it lies above.
+        // Below zero: -1 - n is not negative, and the quotient of n is -1 minus that of -1 - n.
         let sign = value >> 63;
         let size = (value ^ sign) as u64;
         ((u128::from(size) * u128::from(self.factor)) >> self.shift) as i64 ^ sign
     }
 
-    /// `value % divisor`, between 0 and the divisor.
+    /// Computes `value % divisor`, between 0 and the divisor.
     #[inline(always)]
     pub(crate) fn rest(self, value: i64) -> i64 {
         value.wrapping_sub(self.floor_divide(value).wrapping_mul(self.divisor))

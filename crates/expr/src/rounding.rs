@@ -1,16 +1,16 @@
-//! Whole numbers near floats, and magnitudes.
+//! Rounding of floats, and magnitudes.
 
 use penstock_memory::{ColumnBuf, Values};
 
 use crate::conversion::{Rounding, any_wanted};
 
-/// Rounds floats with operations that every processor does several of at a time.
+/// Rounds floats with operations that every processor has in vector form.
 macro_rules! float {
     ($name:ident, $type:ident, $whole:expr) => {
         fn $name(values: &[$type], rounding: Rounding, out: &mut Vec<$type>) {
-            /// From here on all floats are whole, so that adding it drops the fraction of what is below.
+            /// From here on all floats are whole, so that adding this number drops the fraction of smaller ones.
             const WHOLE: $type = $whole;
-            /// The nearest whole number, by the sign of the value where that is zero.
+            /// Returns the nearest whole number, with the sign of the value where that is zero.
             #[inline(always)]
             fn nearest(value: $type) -> $type {
                 ((value.abs() + WHOLE) - WHOLE).copysign(value)
@@ -54,11 +54,11 @@ pub(crate) fn round_float(values: Values<'_>, rounding: Rounding, out: &mut Colu
     }
 }
 
-/// Magnitudes. The least integer of a type has none.
+/// Computes magnitudes. The smallest integer of a type has none.
 pub(crate) fn abs(values: Values<'_>, wanted: Option<&[u8]>, out: &mut ColumnBuf) -> bool {
     macro_rules! whole {
         ($type:ident, $values:expr) => {{
-            // The least integer stays below zero, so that one sign bit tells whether there is one.
+            // The smallest integer stays negative, so one sign bit tells whether there is one.
             let mut signs = 0;
             out.refill::<$type>().extend($values.iter().map(|value| {
                 let size = value.wrapping_abs();

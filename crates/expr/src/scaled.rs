@@ -1,7 +1,7 @@
 //! Kernels for operands that count in different units: decimals of two scales, times of two units.
 //!
-//! The operator and the change of unit are one step, so that a unit that does not fit is an error only
-//! in rows where both sides have a value, and a comparison is exact whatever the units are.
+//! The operator and the change of unit are one step, so that a unit that does not fit is an error only in rows where
+//! both sides have a value, and a comparison is exact whatever the units are.
 
 use std::cmp::Ordering;
 
@@ -10,17 +10,17 @@ use crate::comparison::Ordered;
 use crate::expr::BinaryOp;
 use crate::operand::{Operand, zip};
 
-/// What the left and the right side are multiplied by. At least one of them is 1.
+/// The factors of the left and the right side. At least one of them is 1.
 pub(crate) type Scale = (i128, i128);
 
-/// Both sides as they are.
+/// Both sides unchanged.
 pub(crate) const UNSCALED: Scale = (1, 1);
 
-/// A type that stands for counts of a unit.
+/// A type that counts units.
 pub(crate) trait Scalable: Number + Ordered {
-    /// `self * factor`, when that exists.
+    /// Returns `self * factor`, if that exists.
     fn scaled(self, factor: i128) -> Option<Self>;
-    /// As a wide integer.
+    /// Returns it as a wide integer.
     fn wide(self) -> i128;
 }
 
@@ -46,19 +46,19 @@ impl Scalable for i128 {
     }
 }
 
-/// How `left * scale.0` compares with `right * scale.1`.
+/// Compares `left * scale.0` with `right * scale.1`.
 #[inline]
 fn order<T: Scalable>(left: T, right: T, scale: Scale) -> Ordering {
     let (left, right) = (left.wide(), right.wide());
     match (left.checked_mul(scale.0), right.checked_mul(scale.1)) {
         (Some(left), Some(right)) => left.cmp(&right),
-        // Only one side is multiplied; a product beyond 128 bits is beyond whatever the other side is.
+        // Only one side is multiplied; a product beyond 128 bits exceeds any value of the other side.
         (None, _) => left.cmp(&0),
         (_, None) => 0.cmp(&right),
     }
 }
 
-/// Compares for `rows` rows; 1 where the comparison holds.
+/// Compares for `rows` rows; writes 1 where the comparison holds.
 pub(crate) fn compare<T: Scalable>(
     op: BinaryOp,
     left: Operand<'_, T>,
@@ -78,7 +78,7 @@ pub(crate) fn compare<T: Scalable>(
     zip(left, right, rows, out, |left, right| u8::from(holds(order(left, right, scale))));
 }
 
-/// Adds or subtracts, when the result exists.
+/// Adds or subtracts, if the result exists.
 #[inline]
 pub(crate) fn apply<T: Scalable>(op: BinaryOp, left: T, right: T, scale: Scale) -> Option<T> {
     left.scaled(scale.0).zip(right.scaled(scale.1)).and_then(|(left, right)| {
@@ -90,7 +90,7 @@ pub(crate) fn apply<T: Scalable>(op: BinaryOp, left: T, right: T, scale: Scale) 
     })
 }
 
-/// Adds or subtracts for `rows` rows. Whether the result of some row, null or not, does not exist.
+/// Adds or subtracts for `rows` rows; returns true if the result of some row, null or not, does not exist.
 pub(crate) fn arithmetic<T: Scalable>(
     op: BinaryOp,
     left: Operand<'_, T>,

@@ -1,7 +1,7 @@
-//! From a predicate to the rows that pass it.
+//! Selects the rows that pass a predicate.
 //!
-//! A comparison of a column with a constant, the most common filter, goes straight from values to row
-//! numbers; every other predicate is computed as a column of bools first.
+//! A comparison of a column with a constant, the most common filter, goes straight from values to row numbers; every
+//! other predicate is computed as a column of bools first.
 
 use penstock_memory::{Column, ColumnBuf, Physical, Run};
 use penstock_types::ComputeError;
@@ -38,7 +38,7 @@ fn select_true(column: Column<'_>, rows: &mut Vec<u32>) {
 }
 
 impl Expression {
-    /// The column and the constant, when this is a comparison of the two that nothing stands in the way of.
+    /// Returns column and constant, if this is a plain comparison of the two.
     fn simple_comparison<'a>(
         &'a self,
         run: &'a Run,
@@ -71,7 +71,7 @@ impl Expression {
     }
 
     /// Appends the numbers of the rows for which this predicate is true. A row that fails is not selected, and is
-    /// added to `rejected`, as [`Expression::evaluate_lenient`] does.
+    /// added to `rejected`, as in [`Expression::evaluate_lenient`].
     pub fn select_lenient(&self, run: &mut Run, rows: &mut Vec<u32>, rejected: &mut Vec<Rejected>) {
         let holds = self.evaluate_lenient(run, rejected);
         select_true(holds.as_column(), rows);
@@ -109,7 +109,7 @@ mod tests {
             masked in any::<bool>(),
         ) {
             let mut column = ColumnBuf::new(Physical::U8);
-            // What stands under a null must not matter (COLUMN-2).
+            // Values under a null must not matter (COLUMN-2).
             column.refill::<u8>().extend(values.iter().map(|value| u8::from(value.unwrap_or(true))));
             if masked {
                 column.refill_mask().extend(values.iter().map(|value| u8::from(value.is_some())));

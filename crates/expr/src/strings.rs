@@ -1,7 +1,7 @@
 //! Kernels for texts.
 //!
-//! Short texts stand in their views, where their bytes are counted and changed without being looked for elsewhere.
-//! Letters beyond ASCII follow the Unicode tables of Rust, as `str.lower` and `str.upper` of Python follow theirs.
+//! Views hold short texts, whose bytes are counted and changed there. Letters beyond ASCII follow the Unicode tables
+//! of Rust, as `str.lower` and `str.upper` of Python follow theirs.
 
 use penstock_memory::view::{INLINE_BYTES, view_len, with_bytes};
 use penstock_memory::{Column, ColumnBuf};
@@ -9,29 +9,29 @@ use penstock_memory::{Column, ColumnBuf};
 use crate::bits::select_where;
 use crate::text::TextWriter;
 
-/// A byte in each place of a view where a short text has its bytes.
+/// Repeats a byte at each position where a view holds a byte of a short text.
 const fn in_text(byte: u8) -> u128 {
     u128::from_le_bytes([0, 0, 0, 0, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte, byte])
 }
 
-/// One in each byte of a word.
+/// A one in each byte of a word.
 const ONES: u64 = u64::from_le_bytes([1; 8]);
-/// Bytes that are looked at together in long texts: as many as a byte can count.
+/// Bytes of a long text that are counted together: as many as a byte can count.
 const PIECE: usize = 128;
 
-/// How many bytes of `word` continue a character: those with the upper bit set and the next one clear.
+/// Counts the bytes of `word` that continue a character: those with the upper bit set and the next one clear.
 #[inline(always)]
 fn continued(word: u64) -> u64 {
     (word & !(word << 1)) >> 7 & ONES
 }
 
-/// The sum of the bytes of a word, if it is below 256.
+/// Returns the sum of the bytes of a word, if it is below 256.
 #[inline(always)]
 fn sum_of_bytes(word: u64) -> u64 {
     word.wrapping_mul(ONES) >> 56
 }
 
-/// Characters of a UTF-8 text that does not stand in its view: all bytes but those that continue one.
+/// Counts the characters of a UTF-8 text outside its view: all bytes but those that continue one.
 #[inline]
 fn characters(bytes: &[u8]) -> usize {
     if bytes.is_ascii() {
@@ -44,7 +44,7 @@ fn characters(bytes: &[u8]) -> usize {
     }
     let (words, rest) = end.as_chunks::<8>();
     let sums = words.iter().fold(0, |sums, &word| sums + continued(u64::from_le_bytes(word)));
-    // The last word once more, without the bytes that were looked at before.
+    // The last word again, without the bytes already counted.
     let last = match (bytes.last_chunk(), rest.len()) {
         (Some(&last), 1..) => continued(u64::from_le_bytes(last) >> (64 - 8 * rest.len())),
         _ => 0,
@@ -52,7 +52,7 @@ fn characters(bytes: &[u8]) -> usize {
     bytes.len() - more - sum_of_bytes(sums + last) as usize
 }
 
-/// How many characters, or bytes, each text has. Views under a null are not followed (COLUMN-2).
+/// Counts the characters, or bytes, of each text. Views under a null are not followed (COLUMN-2).
 pub(crate) fn lengths(column: Column<'_>, of_bytes: bool, out: &mut Vec<i64>) {
     let (views, payloads) = column.views();
     if of_bytes {
@@ -73,17 +73,17 @@ pub(crate) fn lengths(column: Column<'_>, of_bytes: bool, out: &mut Vec<i64>) {
     }
 }
 
-/// The view of a short ASCII text with its letters from `first` on, 26 of them, in the other case.
+/// Swaps the case of the view of a short ASCII text: its letters from `first` on, 26 of them.
 #[inline]
 fn swap_case(view: u128, first: u8) -> u128 {
-    // Each byte is below 128, so that sums stay within theirs: the upper bit says what the byte is not below.
+    // Each byte is below 128, so sums do not carry: the upper bit tells whether the byte is at least the bound.
     let from_first = view & in_text(0x7F);
     let at_least = from_first + in_text(0x80 - first);
     let beyond = from_first + in_text(0x80 - first - 26);
     view ^ ((at_least & !beyond & in_text(0x80)) >> 2)
 }
 
-/// Texts in small letters, or in capitals. Whether one that counts has become too long.
+/// Converts texts to small letters, or to capitals; returns true if one that counts has become too long.
 pub(crate) fn change_case(column: Column<'_>, upper: bool, out: &mut ColumnBuf) -> bool {
     let (views, payloads) = column.views();
     let mut texts = TextWriter::new(out);
@@ -117,7 +117,7 @@ pub(crate) fn change_case(column: Column<'_>, upper: bool, out: &mut ColumnBuf) 
     failed
 }
 
-/// Whether bytes that count are no text.
+/// Returns true if bytes that count are not text.
 pub(crate) fn any_not_text(column: Column<'_>, wanted: Option<&[u8]>) -> bool {
     let (views, payloads) = column.views();
     views.iter().enumerate().any(|(row, &view)| {

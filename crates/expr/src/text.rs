@@ -9,7 +9,7 @@ const PAYLOAD_BYTES: usize = 1 << 30;
 /// Longest text: Arrow counts its bytes with 31 bits.
 const MAX_BYTES: usize = i32::MAX as usize;
 
-/// Texts that are written one after the other.
+/// Writes texts one after the other.
 pub(crate) struct TextWriter<'a> {
     views: &'a mut Vec<u128>,
     payloads: &'a mut Vec<Payload>,
@@ -18,13 +18,13 @@ pub(crate) struct TextWriter<'a> {
 }
 
 impl<'a> TextWriter<'a> {
-    /// Fills `out` anew.
+    /// Starts to refill `out`.
     pub(crate) fn new(out: &'a mut ColumnBuf) -> Self {
         let (views, payloads) = out.refill_views();
         Self { views, payloads, bytes: Vec::new(), most_payload_bytes: PAYLOAD_BYTES }
     }
 
-    /// Adds a text; an empty one, and true, when it is too long to be held.
+    /// Adds a text; adds an empty one and returns true when it is too long for a column.
     #[inline]
     pub(crate) fn push(&mut self, text: &[u8]) -> bool {
         if text.len() <= INLINE_BYTES {
@@ -43,7 +43,7 @@ impl<'a> TextWriter<'a> {
         false
     }
 
-    /// Adds a text that stands in its view.
+    /// Adds a text that fits in its view.
     #[inline]
     pub(crate) fn push_view(&mut self, view: u128) {
         self.views.push(view);
@@ -54,7 +54,7 @@ impl<'a> TextWriter<'a> {
         self.payloads.push(Buffer::from_vec(bytes).into());
     }
 
-    /// Makes the column complete.
+    /// Completes the column.
     pub(crate) fn finish(mut self) {
         if !self.bytes.is_empty() {
             self.seal();

@@ -1,8 +1,8 @@
-//! Which types go together, and what comes out.
+//! The rules for combining types.
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// Signedness and width of an integer type.
+/// Returns signedness and width of an integer type.
 pub(crate) fn integer(data_type: &DataType) -> Option<(bool, u32)> {
     Some(match data_type {
         DataType::Int8 => (true, 8),
@@ -29,7 +29,7 @@ pub(crate) fn is_binary(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-/// Whether values of the integer type can be as large as `value`.
+/// Returns true if values of the integer type can be as large as `value`.
 pub(crate) fn integer_holds(data_type: &DataType, value: i128) -> bool {
     integer(data_type).is_some_and(|(signed, bits)| {
         if signed {
@@ -40,7 +40,7 @@ pub(crate) fn integer_holds(data_type: &DataType, value: i128) -> bool {
     })
 }
 
-/// The integer type that holds both; `None` when only 128 bits would.
+/// Returns the integer type that holds both; `None` when only 128 bits would.
 pub(crate) fn common_integer(left: &DataType, right: &DataType) -> Option<DataType> {
     let ((left_signed, left_bits), (right_signed, right_bits)) = (integer(left)?, integer(right)?);
     if left_signed == right_signed {
@@ -56,7 +56,7 @@ pub(crate) fn common_integer(left: &DataType, right: &DataType) -> Option<DataTy
     }
 }
 
-/// The float type for two numbers of which at least one is a float.
+/// Returns the float type for two numbers of which at least one is a float.
 pub(crate) fn common_float(left: &DataType, right: &DataType) -> DataType {
     let fits_f32 = |data_type: &DataType| {
         *data_type == DataType::Float32 || integer(data_type).is_some_and(|(_, bits)| bits <= 16)
@@ -64,7 +64,7 @@ pub(crate) fn common_float(left: &DataType, right: &DataType) -> DataType {
     if fits_f32(left) && fits_f32(right) { DataType::Float32 } else { DataType::Float64 }
 }
 
-/// An integer or decimal type as precision and scale.
+/// Returns an integer or decimal type as precision and scale.
 pub(crate) fn as_decimal(data_type: &DataType) -> Option<(u8, i8)> {
     if let DataType::Decimal128(precision, scale) = data_type {
         return Some((*precision, *scale));
@@ -88,17 +88,17 @@ fn fineness(unit: TimeUnit) -> u32 {
     }
 }
 
-/// The finer of two units.
+/// Returns the finer of two units.
 pub(crate) fn finer(left: TimeUnit, right: TimeUnit) -> TimeUnit {
     if fineness(left) >= fineness(right) { left } else { right }
 }
 
-/// How many of `to` make one `from`.
+/// Returns the number of `to` in one `from`.
 pub(crate) fn units_in(from: TimeUnit, to: TimeUnit) -> i128 {
     1000_i128.pow(fineness(to) - fineness(from))
 }
 
-/// The least and the largest whole number that a column of this type holds; `None` when it does not count.
+/// Returns the smallest and the largest whole number that a column of this type holds; `None` when it is no count.
 pub(crate) fn whole_range(data_type: &DataType) -> Option<(i128, i128)> {
     use DataType::{Boolean, Date32, Date64, Duration, Time32, Time64, Timestamp};
     if let Some((signed, bits)) = integer(data_type) {
@@ -113,7 +113,7 @@ pub(crate) fn whole_range(data_type: &DataType) -> Option<(i128, i128)> {
     }
 }
 
-/// The same for a column as it comes in: a time of day may lie beyond the day.
+/// The same for source columns: a time of day may exceed the day.
 pub(crate) fn stored_range(data_type: &DataType) -> Option<(i128, i128)> {
     match data_type {
         DataType::Time32(_) => Some((i32::MIN.into(), i32::MAX.into())),
@@ -122,7 +122,7 @@ pub(crate) fn stored_range(data_type: &DataType) -> Option<(i128, i128)> {
     }
 }
 
-/// The unit of a type that counts time; a `date32` counts days, of which there is no smaller unit to speak.
+/// Returns the unit of a type that counts time; a `date32` counts days, for which there is no `TimeUnit`.
 pub(crate) fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
     use DataType::{Date32, Date64, Duration, Time32, Time64, Timestamp};
     match data_type {
@@ -133,7 +133,7 @@ pub(crate) fn unit_of(data_type: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// How many of its units make a day.
+/// Returns the number of its units in a day.
 pub(crate) fn per_day(data_type: &DataType) -> Option<i64> {
     if *data_type == DataType::Date32 {
         return Some(1);

@@ -1,4 +1,4 @@
-//! What the steps of an expression come to while it is evaluated.
+//! Intermediate results of an expression.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use penstock_memory::{Column, ColumnBuf, Native, Payloads, Values};
 use crate::blend::BlendInput;
 use crate::operand::Operand;
 
-/// What a step of an expression came to.
+/// The result of a step.
 pub(crate) enum Value<'a> {
     Borrowed(Column<'a>),
     Owned(ColumnBuf),
@@ -39,7 +39,7 @@ impl Value<'_> {
             Self::Borrowed(column) => Operand::Rows(column.fixed()),
             Self::Owned(column) => Operand::Rows(column.as_column().fixed()),
             Self::Same(column) => Operand::Same(column.as_column().fixed::<T>()[0]),
-            Self::Null => unreachable!("nulls are dealt with before kernels are called"),
+            Self::Null => unreachable!("nulls are handled before kernels are called"),
         }
     }
 
@@ -57,21 +57,21 @@ impl Value<'_> {
                 let (views, buffers) = column.as_column().views();
                 (Operand::Same(views[0]), buffers)
             }
-            Self::Null => unreachable!("nulls are dealt with before kernels are called"),
+            Self::Null => unreachable!("nulls are handled before kernels are called"),
         }
     }
 }
 
-/// The column of a value that was spread.
+/// Returns the column of a value that was expanded.
 pub(crate) fn column_of<'v>(value: &'v Value<'_>) -> Column<'v> {
     match value {
         Value::Borrowed(column) => *column,
         Value::Owned(column) => column.as_column(),
-        Value::Same(_) | Value::Null => unreachable!("values are spread first"),
+        Value::Same(_) | Value::Null => unreachable!("values are expanded first"),
     }
 }
 
-/// The mask of rows in which both sides are there.
+/// Returns the mask of rows in which both sides are valid.
 pub(crate) fn joined_mask<'v>(left: &'v Value<'_>, right: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
     match (left.valid(), right.valid()) {
         (None, None) => None,
@@ -80,7 +80,7 @@ pub(crate) fn joined_mask<'v>(left: &'v Value<'_>, right: &'v Value<'_>) -> Opti
     }
 }
 
-/// One row of a column, as a column.
+/// Returns one row of a column, as a column.
 pub(crate) fn one_row(column: Column<'_>, row: usize) -> Column<'_> {
     macro_rules! slice {
         ($($kind:ident),*) => {

@@ -1,4 +1,4 @@
-//! Time zones: how far the clocks of a place are ahead of UTC.
+//! Time zones: offsets of local times from UTC.
 
 use std::ops::Range;
 
@@ -10,26 +10,26 @@ use crate::calendar::{Civil, civil, days};
 /// A time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zone {
-    /// So many seconds ahead of UTC, always.
+    /// A fixed number of seconds ahead of UTC.
     Fixed(i64),
-    /// A place with rules of its own.
+    /// A region with rules of its own.
     Named(Tz),
 }
 
 /// Times more than about 200,000 years ago have the offset of that year: the calendar of `chrono` begins there.
 const FIRST_SECONDS: i64 = -200_000 * 31_556_952;
-/// The tables of zones know every change of the clocks before that year. Their rules go on for ever.
+/// The tables of zones know every transition before that year. Their rules apply for ever after.
 const END_YEAR: i64 = 2100;
-/// The years whose rules hold from then on. By then, all changes that are tables themselves are over (those of Morocco
-/// and Gaza follow the moon until 2087), and twelve years begin on every day of the week, before and behind a leap day.
+/// The years whose rules hold from then on. By then, all tabulated exceptions are over (those of Morocco and Gaza
+/// follow the moon until 2087), and in these twelve years both 1 January and 1 March fall on every day of the week.
 const LAST_YEARS: Range<i64> = END_YEAR - 12..END_YEAR;
-/// Clocks change at most once in so many seconds, so that one look at both ends tells whether they do.
+/// Clocks change at most once in this many seconds, so the offsets at both ends tell whether they do.
 const STRETCH_SECONDS: i64 = 3_600;
 
 impl Zone {
     pub(crate) const UTC: Self = Self::Fixed(0);
 
-    /// The zone of that name: `UTC`, `+02:00`, `Europe/Berlin`.
+    /// Returns the zone of that name: `UTC`, `+02:00`, `Europe/Berlin`.
     pub(crate) fn read(name: &str) -> Option<Self> {
         if matches!(name, "UTC" | "Z" | "Etc/UTC" | "GMT") {
             return Some(Self::UTC);
@@ -40,7 +40,7 @@ impl Zone {
         }
     }
 
-    /// Seconds that the clocks are ahead of UTC at that time.
+    /// Returns the seconds that local time is ahead of UTC at that time.
     pub(crate) fn offset(self, seconds: i64) -> i64 {
         match self {
             Self::Fixed(offset) => offset,
@@ -52,9 +52,9 @@ impl Zone {
         }
     }
 
-    /// The time in UTC at which the clocks show `local`, the first of two; `None` when they skip it.
+    /// Returns the time in UTC of the local time `local`, the first of two; `None` when the clocks skip it.
     pub(crate) fn utc(self, local: i64) -> Option<i64> {
-        // Clocks are less than a day from UTC, so that the offset is one of the two.
+        // Local time is less than a day from UTC, so the offset is one of the two.
         let day = 86_400;
         let offsets = [self.offset(local.saturating_sub(day)), self.offset(local.saturating_add(day))];
         let found = offsets.into_iter().filter_map(|offset| local.checked_sub(offset));
@@ -69,7 +69,7 @@ impl Zone {
             let mut clock = OffsetCache::new(self);
             out.extend(seconds.iter().map(|&time| time.wrapping_add(clock.offset(time))));
         }
-        // Offsets are less than a day: a sum that has gone round is far away.
+        // Offsets are less than a day: a sum that wrapped around is far away.
         let gone_round = |(time, local): (&i64, &i64)| local.abs_diff(*time) > 86_400;
         let mut pairs = seconds.iter().zip(&*out);
         match wanted {
@@ -79,10 +79,10 @@ impl Zone {
     }
 }
 
-/// A time within the tables at which the clocks of every zone show what they show at that time.
+/// Returns a time within the tables at which every zone has the same offset as at `seconds`.
 ///
 /// Rules name a day of the week in a month. From March on, two years with the same 1 March have the same days, and in
-/// January and February two years with the same 1 January, but for the leap day, on which no clock changes.
+/// January and February two years with the same 1 January, except for the leap day, on which no clock changes.
 fn within_tables(seconds: i64) -> i64 {
     let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let Civil { year, month, day: of_month } = civil(day);
@@ -97,7 +97,7 @@ fn within_tables(seconds: i64) -> i64 {
     found.expect("twelve years begin on every day of the week") * 86_400 + second
 }
 
-/// `+02:00`, `-0330`, `+02` or `+00:09:21` in seconds.
+/// Parses `+02:00`, `-0330`, `+02` or `+00:09:21` into seconds.
 fn fixed(name: &str) -> Option<i64> {
     let (sign, rest) = match name.as_bytes().first()? {
         b'+' => (1, &name[1..]),
@@ -119,7 +119,7 @@ fn fixed(name: &str) -> Option<i64> {
     (hours < 24 && minutes < 60 && seconds < 60).then_some(sign * (hours * 3_600 + minutes * 60 + seconds))
 }
 
-/// Remembers the offset of the stretch of time that was asked for last: times come in order, more or less.
+/// Caches the offset of the last stretch of time: times are mostly in order.
 struct OffsetCache {
     zone: Zone,
     stretch: i64,

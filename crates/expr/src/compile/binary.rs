@@ -1,4 +1,4 @@
-//! Operators between two operands whose types are known.
+//! Operators on two operands of known types.
 
 use arrow_schema::DataType;
 use penstock_memory::Physical;
@@ -105,8 +105,9 @@ pub(crate) fn arithmetic(expr: &Expr, op: BinaryOp, left: Typed, right: Typed) -
             return Ok(compute(physical(&common), left, right, UNSCALED, common));
         };
         let factors = decimal_scale(&left.data_type, &right.data_type, &common);
-        let (left_decimal, right_decimal) =
-            as_decimal(&left.data_type).zip(as_decimal(&right.data_type)).expect("both meet as decimals");
+        let (left_decimal, right_decimal) = as_decimal(&left.data_type)
+            .zip(as_decimal(&right.data_type))
+            .expect("both were converted to decimals");
         let (data_type, factors) = match op {
             BinaryOp::Multiply => {
                 let scale = i16::from(left_decimal.1) + i16::from(right_decimal.1);

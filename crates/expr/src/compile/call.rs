@@ -1,4 +1,4 @@
-//! Functions of operands whose types are known.
+//! Functions of operands of known types.
 
 use arrow_schema::DataType;
 use penstock_memory::Physical;
@@ -17,7 +17,7 @@ use crate::matching::Match;
 use crate::node::CompiledNode;
 use crate::typing::{as_decimal, integer, is_float, is_string, per_day};
 
-/// `function` of `inputs`, of which there are as many as it takes.
+/// Compiles `function` of `inputs`, as many as it takes.
 pub(crate) fn call(expr: &Expr, function: ScalarFunction, inputs: Vec<Typed>) -> Result<Typed, PlanError> {
     if function == ScalarFunction::Coalesce {
         return coalesce(expr, inputs);
@@ -125,7 +125,7 @@ fn text(
             return Ok(Typed { node, data_type: DataType::Boolean, nullable, literal: None });
         }
     };
-    // Capital letters may take more bytes than small ones, and a column holds only so many.
+    // Capital letters may take more bytes than small ones, and a column's capacity is limited.
     let node = CompiledNode::checked(map, input.node, &label(expr, &data_type), &from);
     Ok(Typed { node, data_type, nullable, literal: None })
 }
@@ -181,7 +181,7 @@ fn temporal(
     if physical(&from) != Physical::I64 {
         chain.node = CompiledNode::map(Map::Widen(Physical::I64), chain.node);
     }
-    // Clocks differ by whole seconds, so that their milliseconds are the same everywhere.
+    // Zone offsets are whole seconds, so milliseconds are the same everywhere.
     if let Timestamp(unit, zone) = &from
         && part != CalendarField::Millisecond
     {
@@ -197,7 +197,7 @@ fn temporal(
     typed(node, to)
 }
 
-/// The step of a truncation in units of the column.
+/// Returns the step of a truncation in units of the column.
 fn step(expr: &Expr, every: Option<Typed>, of: &DataType) -> Result<i64, PlanError> {
     let every = every.expect("EXPR-1: a call has as many operands as its function takes");
     let span = match every.literal {

@@ -1,7 +1,7 @@
-//! Conversions that a user asks for, as chains of maps.
+//! Casts, as chains of maps.
 //!
-//! Nothing wraps and nothing becomes null on the way: a value that the type has no room for is an error. What a
-//! type has no digits for is cut off: towards zero for numbers and durations, towards the past for times.
+//! No step wraps or makes a value null: a value that the type cannot hold is an error. Digits that the type cannot
+//! hold are cut off: towards zero for numbers and durations, towards the past for times.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::typing::{
 };
 use crate::zone::Zone;
 
-/// `input` as `to`.
+/// Compiles `input` cast to `to`.
 pub(crate) fn cast(expr: &Expr, input: Typed, to: &DataType) -> Result<Typed, PlanError> {
     let Typed { node, data_type: from, nullable, literal } = input;
     let typed = |node| Ok(Typed { node, data_type: to.clone(), nullable, literal: None });
@@ -37,13 +37,13 @@ pub(crate) fn cast(expr: &Expr, input: Typed, to: &DataType) -> Result<Typed, Pl
     typed(chain.to(expr, to)?)
 }
 
-/// Whether a constant of another type is what a cast of the literal would give.
+/// Returns true if a constant of the target type equals a cast of the literal.
 fn is_exact(literal: &Literal) -> bool {
-    // Floats are rounded to float32 beside a column, and checked in a cast.
+    // A float literal beside a column is rounded to float32, but a cast checks it.
     !matches!(literal, Literal::Float(_) | Literal::Decimal { .. })
 }
 
-/// The maps so far, and the type of what they have come to.
+/// The maps so far, and the type of their result.
 pub(crate) struct CastChain {
     pub(crate) node: CompiledNode,
     pub(crate) label: Arc<Label>,
@@ -63,7 +63,7 @@ impl CastChain {
         Self { node: CompiledNode::map(Map::Divide { factor, rounding }, self.node), now, ..self }
     }
 
-    /// Whole numbers between `from` as another storage, which takes `to`.
+    /// Converts whole numbers between `from` to another storage, which holds `to`.
     fn narrow(self, from: (i128, i128), to: (i128, i128), storage: Physical, stored: Physical) -> Self {
         if from.0 < to.0 || from.1 > to.1 {
             self.checked(Map::Narrow { to: storage, low: to.0, high: to.1 })
@@ -74,7 +74,7 @@ impl CastChain {
         }
     }
 
-    /// Counts of 64 bits in another unit.
+    /// Converts 64-bit counts to another unit.
     fn units(self, from: TimeUnit, to: TimeUnit, rounding: Rounding) -> Self {
         if from == to {
             self
@@ -85,11 +85,11 @@ impl CastChain {
         }
     }
 
-    /// Digits of a decimal at another scale, with at most `precision` of them.
+    /// Rescales a decimal, to at most `precision` digits.
     fn rescale(self, from: i8, to: i8, precision: u8) -> Self {
         let limit = 10_i128.pow(precision.into());
         let places = i16::from(to) - i16::from(from);
-        // With more than 38 places whatever is not 0 is too large, or too small.
+        // A shift of more than 38 digits makes every value but 0 too large, or too small.
         let factor = 10_i128.checked_pow(places.unsigned_abs().into()).unwrap_or(i128::MAX);
         if places >= 0 {
             return self.checked(Map::Multiply { factor, limit: Some(limit) });
@@ -99,9 +99,9 @@ impl CastChain {
         self.divided(factor, Rounding::Truncate, now).checked(narrow)
     }
 
-    /// Times as the clocks of their zone show them, with how many of their units make a day.
+    /// Converts times to local times of their zone; the result includes the number of their units per day.
     ///
-    /// Where the zone is not UTC these are whole seconds: the last hours of nanoseconds may be beyond 64 bits there.
+    /// Where the zone is not UTC these are whole seconds: the last hours of nanoseconds may exceed 64 bits there.
     pub(crate) fn local(
         self,
         expr: &Expr,
@@ -127,7 +127,7 @@ impl CastChain {
         Ok((seconds.checked(Map::Local(zone)), 86_400))
     }
 
-    /// The days of times, as `date32`.
+    /// Converts times to days, as `date32`.
     pub(crate) fn days(self, factor: i64) -> Self {
         let limits = (i32::MIN.into(), i32::MAX.into());
         let days = i128::from(i64::MAX / factor) + 1;
@@ -153,7 +153,7 @@ impl CastChain {
             Err(PlanError::mismatch(expr, format!("{from} cannot be cast to {to}{hint}")))
         };
         let is_whole = |data_type: &DataType| integer(data_type).is_some() || *data_type == Boolean;
-        // Integers count anything, and bools are the numbers 0 and 1.
+        // Any integer is a count, and bools are the numbers 0 and 1.
         let counts = |one: &DataType, other: &DataType| {
             integer(one).is_some() && (unit_of(other).is_some() || is_whole(other))
         };

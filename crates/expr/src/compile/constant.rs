@@ -10,7 +10,7 @@ use crate::literal::Literal;
 use crate::node::CompiledNode;
 use crate::typing::{integer_holds, is_binary, is_string, units_in};
 
-/// A constant of a fixed-width type.
+/// Makes a constant of a fixed-width type.
 pub(crate) fn number(value: i128, data_type: &DataType) -> CompiledNode {
     let mut column = ColumnBuf::new(physical(data_type));
     widen(Values::I128(&[value]), physical(data_type), &mut column);
@@ -35,12 +35,12 @@ pub(crate) fn scale_up(value: i128, digits: i16) -> Option<i128> {
     10_i128.checked_pow(u32::try_from(digits).ok()?).and_then(|factor| value.checked_mul(factor))
 }
 
-/// `value` with so many zeros behind it, when that has at most `precision` digits.
+/// Appends `zeros` zeros to `value`, if the result has at most `precision` digits.
 fn decimal(value: i128, zeros: i16, precision: u8) -> Option<i128> {
     scale_up(value, zeros).filter(|value| value.unsigned_abs() < 10_u128.pow(u32::from(precision)))
 }
 
-/// A literal as a constant of exactly that type; `None` when the value is not of that type.
+/// Makes a constant of exactly that type from a literal; `None` when the value is not of that type.
 pub(crate) fn constant(literal: &Literal, data_type: &DataType) -> Option<CompiledNode> {
     match (literal, data_type) {
         (Literal::Null, _) => Some(CompiledNode::Null),
@@ -76,7 +76,7 @@ pub(crate) fn constant(literal: &Literal, data_type: &DataType) -> Option<Compil
     }
 }
 
-/// Microseconds in another unit, when that is a whole number that fits.
+/// Converts microseconds to another unit, if the result is a whole number that fits.
 fn in_unit(micros: i64, unit: TimeUnit) -> Option<i128> {
     let value = match unit {
         TimeUnit::Nanosecond => i128::from(micros) * 1000,

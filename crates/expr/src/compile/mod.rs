@@ -1,11 +1,11 @@
-//! From what a user wrote to what runs: names to slots, types settled, conversions put in.
+//! Compiles what a user wrote into what runs: resolves names to slots, settles types, inserts conversions.
 //!
-//! The rules, in short: integers meet in the wider type; a literal takes the type of the column
-//! beside it when it fits; an integer with a float is a float; decimals meet at the finer scale,
-//! times and durations at the finer unit. Whatever else meets is refused here, by name.
+//! The rules, in short: integers meet in the wider type; a literal takes the type of the column beside it when it
+//! fits; an integer with a float is a float; decimals meet at the finer scale, times and durations at the finer unit.
+//! Any other combination is refused here, by name.
 //!
 //! - [`constant`]: literals; [`unify`]: where types meet
-//! - [`binary`], [`cast`], [`call`]: operators, conversions that users ask for, functions
+//! - [`binary`], [`cast`], [`call`]: operators, casts, functions
 
 mod binary;
 mod call;
@@ -30,44 +30,44 @@ use crate::node::{CompiledNode, Label};
 use crate::scaled::UNSCALED;
 use crate::typing::{integer, is_float};
 
-/// Where the columns of a schema are found while a chain runs.
+/// Maps the columns of a schema to the slots of a chain.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// The schema names are looked up in.
+    /// The schema that names are looked up in.
     pub schema: &'a Schema,
     /// The slot of each of its columns.
     pub slots: &'a [SlotId],
 }
 
-/// An expression that is ready to run.
+/// A compiled expression.
 #[derive(Debug)]
 pub struct Expression {
     pub(crate) root: CompiledNode,
-    /// The type of what it computes.
+    /// The type of its result.
     pub data_type: DataType,
-    /// Whether it may compute nulls.
+    /// True if its result may contain nulls.
     pub nullable: bool,
     slots: Vec<SlotId>,
 }
 
 impl Expression {
-    /// The slots it reads.
+    /// Returns the slots it reads.
     pub fn slots(&self) -> &[SlotId] {
         &self.slots
     }
 
-    /// The slot it is, when it computes nothing.
+    /// Returns the slot it is, if it computes nothing.
     pub fn as_slot(&self) -> Option<SlotId> {
         if let CompiledNode::Slot(slot) = self.root { Some(slot) } else { None }
     }
 
-    /// How its values are stored.
+    /// Returns the storage of its values.
     pub fn physical(&self) -> Physical {
         Physical::of(&self.data_type).expect("types are checked when the plan is built")
     }
 }
 
-/// Checks `expr` against the columns in scope and makes it ready to run.
+/// Checks `expr` against the columns in scope and compiles it.
 pub fn compile(expr: &Expr, scope: Scope<'_>) -> Result<Expression, PlanError> {
     let typed = Compiler { scope }.typed(expr)?;
     if typed.data_type == DataType::Null {
@@ -89,7 +89,7 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    /// A null of no type yet.
+    /// Returns a null without a type yet.
     fn null() -> Self {
         Self {
             node: CompiledNode::Null,
@@ -171,7 +171,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A literal takes the type of the other side when its value is of that type.
+    /// Converts a literal to the type of the other side when its value is of that type.
     fn meet(&self, left: Typed, right: Typed) -> (Typed, Typed) {
         let adapt = |side: Typed, other: &DataType| {
             let Some(literal) = &side.literal else { return side };
@@ -214,7 +214,7 @@ impl Compiler<'_> {
             return Ok(Typed::null());
         }
         let mut values: Vec<CompiledNode> = values.into_iter().map(|value| value.node).collect();
-        let otherwise = Box::new(values.pop().expect("what stands behind all conditions was put there"));
+        let otherwise = Box::new(values.pop().expect("the default value was pushed last"));
         let branches = conditions.into_iter().zip(values).collect();
         let node = CompiledNode::When { on: physical(&data_type), branches, otherwise };
         Ok(Typed { node, data_type, nullable, literal: None })
@@ -250,7 +250,7 @@ impl Compiler<'_> {
                 {
                     return Err(wrong("- needs a signed number or a duration"));
                 }
-                // 0 - x is checked as every subtraction is; floats are multiplied, so that -(0.0) is -0.0.
+                // 0 - x is checked like every subtraction; floats are multiplied, so that -(0.0) is -0.0.
                 let (op, left) = if float {
                     (BinaryOp::Multiply, constant::float(-1.0, &data_type))
                 } else {

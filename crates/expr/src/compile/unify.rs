@@ -15,7 +15,7 @@ use crate::typing::{
     as_decimal, common_float, common_integer, finer, integer, is_binary, is_float, is_string, units_in,
 };
 
-/// `side` converted to a number type that holds it. A decimal keeps its own scale: see [`decimal_scale`].
+/// Converts `side` to a number type that holds it. A decimal keeps its own scale: see [`decimal_scale`].
 pub(crate) fn to_number(side: Typed, to: &DataType) -> CompiledNode {
     if side.data_type == *to {
         return side.node;
@@ -29,18 +29,18 @@ pub(crate) fn to_number(side: Typed, to: &DataType) -> CompiledNode {
     }
 }
 
-/// What brings both sides to the scale at which two decimals (or integers) meet.
+/// Returns the factors that bring both sides to the scale at which two decimals (or integers) meet.
 pub(crate) fn decimal_scale(left: &DataType, right: &DataType, common: &DataType) -> Scale {
     let DataType::Decimal128(_, scale) = common else { return UNSCALED };
     let factor = |side: &DataType| {
         let (_, own) = as_decimal(side).expect("only integers and decimals meet as decimals");
-        // More than 38 digits apart, whatever is not 0 is beyond every decimal: any huge factor says so.
+        // More than 38 digits apart, every value but 0 exceeds every decimal: any huge factor has that effect.
         scale_up(1, i16::from(*scale) - i16::from(own)).unwrap_or(i128::MAX)
     };
     (factor(left), factor(right))
 }
 
-/// The type in which two numbers meet.
+/// Returns the type in which two numbers meet.
 pub(crate) fn common_number(left: &DataType, right: &DataType) -> Option<DataType> {
     if integer(left).is_some() && integer(right).is_some() {
         return common_integer(left, right);
@@ -60,7 +60,7 @@ pub(crate) fn common_number(left: &DataType, right: &DataType) -> Option<DataTyp
     Some(DataType::Decimal128((whole + i16::from(scale)).clamp(1, 38) as u8, scale))
 }
 
-/// The units of two times of the same kind.
+/// Returns the units of two times of the same kind.
 pub(crate) fn time_units(left: &DataType, right: &DataType) -> Option<(TimeUnit, TimeUnit)> {
     use DataType::{Duration, Time32, Time64, Timestamp};
     match (left, right) {
@@ -75,13 +75,13 @@ pub(crate) fn time_units(left: &DataType, right: &DataType) -> Option<(TimeUnit,
     }
 }
 
-/// What brings both sides to the finer of two units.
+/// Returns the factors that bring both sides to the finer of two units.
 pub(crate) fn unit_scale(left: TimeUnit, right: TimeUnit) -> Scale {
     let unit = finer(left, right);
     (units_in(left, unit), units_in(right, unit))
 }
 
-/// The type in which two columns meet when one value or the other is taken.
+/// Returns the type in which two columns meet when one value or the other is chosen.
 fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
     use DataType::{Date32, Date64, Duration, Time32, Time64, Timestamp};
     if left == right || (is_string(left) && is_string(right)) || (is_binary(left) && is_binary(right)) {
@@ -102,8 +102,8 @@ fn common_type(left: &DataType, right: &DataType) -> Option<DataType> {
     matches!((left, right), (Date32, Date64) | (Date64, Date32)).then_some(Date64)
 }
 
-/// Brings values of which one is taken per row to one type. A literal takes the type of the others when its
-/// value is of that type, and a null takes any.
+/// Converts values of which one is chosen per row to one type. A literal takes the type of the others when its value
+/// is of that type, and a null takes any.
 pub(crate) fn unify(expr: &Expr, sides: Vec<Typed>) -> Result<(Vec<Typed>, DataType), PlanError> {
     let meet = |common: Option<DataType>, own: &DataType| match common {
         None => Ok(own.clone()),

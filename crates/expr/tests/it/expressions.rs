@@ -1,4 +1,4 @@
-//! Compiled expressions against a naive evaluator that takes one row at a time.
+//! Compiled expressions against a naive row-by-row evaluator.
 
 use crate::naive;
 use crate::table;
@@ -9,7 +9,7 @@ use penstock_expr::{BinaryOp, Expr, Literal, UnaryOp};
 use proptest::prelude::*;
 use table::{BINARY, Table, UNARY, col, int, literals, types};
 
-/// A value of that type, small ones and the limits of the type more often than others.
+/// Draws a value of that type, small ones and the limits of the type more often than others.
 fn value(data_type: &DataType) -> BoxedStrategy<Value> {
     fn ints<T: Into<i128> + Copy + std::fmt::Debug + Arbitrary + 'static>(
         min: T,
@@ -51,7 +51,7 @@ fn value(data_type: &DataType) -> BoxedStrategy<Value> {
                 .prop_map(Value::Bytes)
                 .boxed()
         }
-        // Times that may be multiplied to any finer unit; sums of the limits are tested by themselves.
+        // Times that may be multiplied to any finer unit; sums of the limits are tested separately.
         DataType::Date32 => (-3_i128..4).prop_map(Value::Int).boxed(),
         DataType::Date64 => (-3_i128..4).prop_map(|days| Value::Int(days * 86_400_000)).boxed(),
         _ => prop_oneof![3 => -4_i128..5, 2 => -9_000..9_000_i128, 1 => -9_000_000_000..9_000_000_000_i128]
@@ -60,7 +60,7 @@ fn value(data_type: &DataType) -> BoxedStrategy<Value> {
     }
 }
 
-/// The whole table with so many rows; about every fourth table has no null.
+/// Draws the whole table with that many rows; about every fourth table has no null.
 fn any_columns(rows: usize) -> impl Strategy<Value = Vec<Named>> {
     prop::sample::select(vec![1.0, 0.8, 0.8, 0.3]).prop_flat_map(move |present| {
         types()
@@ -173,14 +173,14 @@ proptest! {
     ) {
         let mut table = Table::new(&columns);
         for expr in numbers.iter().chain(&conditions) {
-            // A null on its own has no type.
+            // A bare null has no type.
             if !matches!(naive::evaluate(expr, &columns), Ok(answer) if answer.data_type == DataType::Null) {
                 table.check(expr, &columns);
             }
         }
     }
 
-    /// An expression sees the rows that are left, and rows that were dropped cannot fail.
+    /// An expression sees the present rows only, and dropped rows cannot fail.
     #[test]
     fn rows_that_were_filtered_out_do_not_count(
         rows in prop::collection::vec((prop::option::of(any::<i8>()), any::<bool>()), 1..40),

@@ -1,4 +1,4 @@
-//! Casts, conditions and functions: every type, at its limits, and the words of what is refused.
+//! Casts, conditions and functions: every type, at its limits, and the texts of refusals.
 
 use crate::naive;
 use crate::table;
@@ -17,7 +17,7 @@ fn named(name: &str, data_type: DataType, rows: Vec<Option<Value>>) -> Named {
     Named { name: name.to_owned(), data_type, rows }
 }
 
-/// Values of every kind of type, the limits of their storage among them.
+/// Returns values of every kind of type, the limits of their storage among them.
 fn extremes(data_type: &DataType) -> Vec<Option<Value>> {
     let ints = |values: &[i128]| values.iter().map(|&value| Some(Value::Int(value))).collect::<Vec<_>>();
     let mut values = match data_type {
@@ -53,8 +53,8 @@ fn all_columns() -> Vec<Named> {
     types.into_iter().map(|(name, data_type)| named(name, data_type.clone(), extremes(&data_type))).collect()
 }
 
-/// Whatever the types and values are: a plan error, a compute error, or values. Rows that are rejected are as many
-/// as fail by themselves.
+/// Whatever the types and values are, the result is a plan error, a compute error, or values. Exactly the rows that
+/// fail by themselves are rejected.
 fn never_breaks(table: &mut Table, expr: &Expr) -> bool {
     let Ok(compiled) = table.compile(expr) else { return false };
     let strict = compiled.evaluate(&mut table.run).map(|column| table::read(column.as_column()));
@@ -203,13 +203,13 @@ fn a_branch_that_is_not_chosen_cannot_fail() {
     let safe = Expr::when(vec![(is_zero(), int(-1))], Some(quotient())).unwrap();
     let values = |values: [Option<i128>; 4]| Ok(values.map(|value| value.map(Value::Int)).to_vec());
     assert_eq!(table.evaluate(&safe), values([Some(-1), Some(2), None, Some(-1)]));
-    // Conditions behind the one that holds do not count either, and neither do branches within branches.
+    // Conditions after the one that holds do not count either, and neither do branches within branches.
     let small = col("x").binary(BinaryOp::Greater, int(-100)).unwrap();
     let divides = quotient().binary(BinaryOp::Greater, int(1)).unwrap();
     let nested = Expr::when(vec![(is_zero(), int(7)), (divides, magnitude())], None).unwrap();
     let outer = Expr::when(vec![(small.clone(), nested)], Some(int(9))).unwrap();
     assert_eq!(table.evaluate(&outer), values([Some(7), Some(5), Some(9), Some(9)]));
-    // Whatever stands behind a value does not count in coalesce().
+    // Operands after a value do not count in coalesce().
     let first =
         call(ScalarFunction::Coalesce, &[Expr::when(vec![(is_zero(), col("x"))], None).unwrap(), quotient()]);
     assert_eq!(table.evaluate(&first), values([Some(0), Some(2), None, Some(-1)]));

@@ -14,7 +14,7 @@ fn cast(expr: Expr, name: &str) -> Expr {
     expr.cast(read_type(name).unwrap()).unwrap()
 }
 
-/// Columns in which about every third value breaks something.
+/// Draws columns in which about every third value breaks something.
 fn any_columns() -> impl Strategy<Value = Vec<Named>> {
     let ints = |limit: i128| {
         prop_oneof![3 => -3_i128..4, 1 => Just(limit), 1 => Just(-limit - 1)].prop_map(Value::Int).boxed()
@@ -93,7 +93,7 @@ fn any_number() -> BoxedStrategy<Expr> {
     .boxed()
 }
 
-/// Each row by itself, in strict evaluation.
+/// Evaluates each row by itself, strictly.
 fn one_by_one(expr: &Expr, columns: &[Named]) -> Vec<Result<Option<Value>, ComputeError>> {
     (0..columns[0].rows.len())
         .map(|row| {
@@ -125,7 +125,7 @@ fn check(expr: &Expr, columns: &[Named]) {
         Ok(rows) => assert!(rejected.is_empty() && rows == given, "{expr}"),
         Err(error) => assert!(rejected.iter().any(|rejected| rejected.error == error), "{expr}: {error}"),
     }
-    // What was rejected before keeps its error, and the list its order.
+    // Rows rejected before keep their error, and the list its order.
     let mut twice = rejected.clone();
     assert_eq!(table.evaluate_lenient(expr, &mut twice), given, "{expr}");
     assert_eq!(twice, rejected, "{expr}");

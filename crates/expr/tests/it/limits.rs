@@ -1,4 +1,4 @@
-//! Expressions at their limits: what is refused, what fails, and in which words.
+//! Expressions at their limits: refusals, failures, and their texts.
 
 use crate::naive;
 use crate::table;
@@ -62,7 +62,7 @@ fn times_overflow_at_the_limits_of_64_bits() {
 
 #[test]
 fn floats_floor_as_in_python() {
-    // Quotients so large that they end in .5 or in nothing; the values are those of CPython 3.
+    // Quotients so large that they end in .5 or have no fraction; the values are those of CPython 3.
     for (left, right, quotient, rest) in [
         (-0.0005, -1.2124165053187797e-19, 4_123_995_325_092_802.0, -4.8402107843286657e-20),
         (-7.5, 2.0, -4.0, 0.5),
@@ -140,7 +140,7 @@ fn a_null_on_its_own_has_no_type() {
     ));
 }
 
-/// Literals that no Python value gives, but that text from anywhere may hold.
+/// Literals that no Python value produces, but that foreign text may hold.
 #[test]
 fn no_literal_and_no_scale_breaks_the_compiler() {
     let mut literals = literals();
@@ -175,7 +175,7 @@ fn no_literal_and_no_scale_breaks_the_compiler() {
             }
         }
     }
-    assert!(broken.is_empty(), "{} expressions broke it, such as {}", broken.len(), broken[0]);
+    assert!(broken.is_empty(), "{} expressions panicked, such as {}", broken.len(), broken[0]);
 }
 
 #[test]

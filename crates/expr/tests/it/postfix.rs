@@ -97,7 +97,7 @@ proptest! {
         }
     }
 
-    /// Text of the right shape gives an expression or an error, whatever it says.
+    /// Text of the right shape parses to an expression or an error, whatever its content.
     #[test]
     fn tokens_in_any_order_never_panic(tokens in prop::collection::vec(prop::sample::select(vec![
         "{\"column\":\"a\"}", "{\"literal\":{\"int\":\"1\"}}", "{\"literal\":\"null\"}", "{\"binary\":\"+\"}", "{\"unary\":\"-\"}",
@@ -162,7 +162,7 @@ fn nonsense_is_refused_with_a_reason() {
     }
 }
 
-/// What earlier versions have written.
+/// Output of earlier versions.
 #[test]
 fn old_text_still_reads() {
     let text = r#"[{"column":"a"},{"literal":{"int":"1"}},{"binary":"+"},{"unary":"-"},{"unary":"is_null"},{"alias":"b"}]"#;
@@ -183,7 +183,7 @@ fn the_limit_of_nesting_holds_for_text_as_well() {
     let error = serde_json::from_str::<Expr>(&deep(allowed + 1)).unwrap_err().to_string();
     assert!(error.contains(&format!("{MAX_DEPTH} deep")), "{error}");
     assert!(serde_json::from_str::<Expr>(&deep(100_000)).is_err());
-    // Nesting in the text itself is the reader's to refuse.
+    // Nesting in the text itself is for the reader to refuse.
     let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(serde_json::from_str::<Expr>(&nested).is_err());
 }

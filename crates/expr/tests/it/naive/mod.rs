@@ -1,7 +1,7 @@
-//! Expressions the slow way: one row at a time, with the language rules written down once more.
+//! A naive evaluator: one row at a time, with the rules of the language implemented a second time.
 //!
-//! Whole numbers, decimals, times and bools are `i128`, so that nothing here can overflow before it
-//! is compared with the limits of its type.
+//! Whole numbers, decimals, times and bools are `i128`, so that nothing here can overflow before it is compared with
+//! the limits of its type.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ pub enum Value {
 }
 
 impl PartialEq for Value {
-    /// To the bit, except that any NaN is as good as another.
+    /// Equality to the bit, except that any NaN equals any other.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Int(left), Self::Int(right)) => left == right,
@@ -50,13 +50,13 @@ pub enum Failure {
     DivisionByZero,
 }
 
-/// What an expression comes to: a type and, unless some row fails, a value per row.
+/// The result of an expression: a type and, unless some row fails, a value per row.
 pub struct Answer {
     pub data_type: DataType,
     pub rows: Result<Vec<Option<Value>>, Failure>,
 }
 
-/// Operands that do not go together.
+/// Operands whose types do not match.
 #[derive(Debug)]
 pub struct Mismatch;
 
@@ -95,7 +95,7 @@ fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, Utf8 | Utf8View)
 }
 
-/// Whether a whole number is a value of the type, as it is stored.
+/// Returns true if a whole number is a value of the type, as it is stored.
 pub fn holds(data_type: &DataType, value: i128) -> bool {
     match (data_type, bits(data_type)) {
         (_, Some((true, bits))) => (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
@@ -131,7 +131,7 @@ fn float_of(value: &Value, data_type: &DataType) -> f64 {
     }
 }
 
-/// A literal as a value of exactly that type, when it is one.
+/// Converts a literal to a value of exactly that type, if it is one.
 fn as_type(literal: &Literal, data_type: &DataType) -> Option<Option<Value>> {
     let in_unit = |micros: i64, unit: TimeUnit| {
         let nanos = i128::from(micros) * 1000;
@@ -171,7 +171,7 @@ fn as_type(literal: &Literal, data_type: &DataType) -> Option<Option<Value>> {
     Some(Some(value))
 }
 
-/// A literal beside something of another type takes that type, if it is a value of it.
+/// Converts a literal to the type of the other side, if it is a value of it.
 fn meet(side: Side, other: &Side, rows: usize) -> Side {
     let Some(value) = side.literal.as_ref().and_then(|literal| as_type(literal, &other.answer.data_type))
     else {
@@ -209,7 +209,7 @@ fn common_float(left: &DataType, right: &DataType) -> DataType {
     if narrow(left) && narrow(right) { Float32 } else { Float64 }
 }
 
-/// The engine's one order of floats.
+/// The engine's order of floats.
 fn float_order(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
@@ -225,7 +225,7 @@ fn holds_as(op: BinaryOp, order: Ordering) -> bool {
     }
 }
 
-/// Compares `left / 10^left_scale` with `right / 10^right_scale` by the digits: no power is too large.
+/// Compares `left / 10^left_scale` with `right / 10^right_scale` digit by digit: no power is too large.
 fn decimal_order(left: i128, left_scale: i8, right: i128, right_scale: i8) -> Ordering {
     if left.signum() != right.signum() || left == 0 {
         return left.signum().cmp(&right.signum());
@@ -241,7 +241,7 @@ fn decimal_order(left: i128, left_scale: i8, right: i128, right_scale: i8) -> Or
 
 type RowOrder = Box<dyn Fn(&Value, &Value) -> Ordering>;
 
-/// How two values of these types compare; nothing when the types do not.
+/// Returns the comparison of two values of these types; `None` when the types do not compare.
 fn comparer(left: &DataType, right: &DataType) -> Option<RowOrder> {
     let exact = |value: &Value| if let Value::Int(value) = value { *value } else { unreachable!() };
     let (one, other) = (left.clone(), right.clone());
@@ -273,7 +273,7 @@ fn comparer(left: &DataType, right: &DataType) -> Option<RowOrder> {
     }
 }
 
-/// Python's `divmod` of floats, with IEEE's answer for a zero divisor.
+/// Computes Python's `divmod` of floats, with IEEE's result for a zero divisor.
 macro_rules! float_divmod {
     ($name:ident, $type:ty) => {
         fn $name(left: $type, right: $type) -> ($type, $type) {
@@ -336,7 +336,7 @@ fn int_op(op: BinaryOp, left: i128, right: i128) -> Result<i128, Failure> {
 
 type RowOp = Box<dyn Fn(&Value, &Value) -> Result<Value, Failure>>;
 
-/// What arithmetic between these types gives, and how.
+/// Returns the type and the operation of arithmetic between these types.
 fn arithmetic(op: BinaryOp, left: &DataType, right: &DataType) -> Option<(DataType, RowOp)> {
     let exact = |value: &Value| if let Value::Int(value) = value { *value } else { unreachable!() };
     let (one, other) = (left.clone(), right.clone());
@@ -418,7 +418,7 @@ fn truth(value: &Option<Value>) -> Option<bool> {
     value.as_ref().map(|value| *value == Value::Int(1))
 }
 
-/// Each pair of rows, where both are there.
+/// Combines each pair of rows in which both are present.
 fn zip(
     left: Side,
     right: Side,
@@ -517,7 +517,7 @@ fn side(expr: &Expr, columns: &[Named]) -> Result<Side, Mismatch> {
         Kind::Binary(op, left, right) => {
             let (left, right) = (side(left, columns)?, side(right, columns)?);
             let right = meet(right, &left, count);
-            // Between two literals the right one gives way, unless the left one is null.
+            // Between two literals the right one converts, unless the left one is null.
             let left = match (&left.literal, &right.literal) {
                 (Some(literal), Some(_)) if *literal != Literal::Null => left,
                 _ => meet(left, &right, count),
@@ -528,7 +528,7 @@ fn side(expr: &Expr, columns: &[Named]) -> Result<Side, Mismatch> {
     })
 }
 
-/// The expression over these columns.
+/// Evaluates the expression over these columns.
 pub fn evaluate(expr: &Expr, columns: &[Named]) -> Result<Answer, Mismatch> {
     side(expr, columns).map(|side| side.answer)
 }

@@ -1,4 +1,4 @@
-//! A table of one column per kind of type, and what is asked of expressions over it.
+//! A table of one column per kind of type, and evaluations over it.
 
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
@@ -26,7 +26,7 @@ pub fn call(function: ScalarFunction, inputs: &[Expr]) -> Expr {
     Expr::call(function, inputs.to_vec()).unwrap()
 }
 
-/// A column as a run holds it. What stands under a null is nonsense, as it may be.
+/// Makes a column as a run holds it. Values under a null are nonsense, as they may be.
 pub fn stored(column: &Named) -> ColumnBuf {
     let mut into = ColumnBuf::new(Physical::of(&column.data_type).unwrap());
     macro_rules! fill {
@@ -124,7 +124,7 @@ impl Table {
         compile(expr, Scope { schema: &self.schema, slots: &self.slots })
     }
 
-    /// The rows of an expression that may reject some.
+    /// Evaluates an expression that may reject rows.
     pub fn evaluate_lenient(&mut self, expr: &Expr, rejected: &mut Vec<Rejected>) -> Vec<Option<Value>> {
         let compiled = self.compile(expr).unwrap();
         let column = compiled.evaluate_lenient(&mut self.run, rejected);
@@ -141,7 +141,7 @@ impl Table {
         Ok(rows)
     }
 
-    /// Compiles and evaluates, and holds everything against the model.
+    /// Compiles and evaluates, and compares everything with the model.
     pub fn check(&mut self, expr: &Expr, columns: &[Named]) {
         let expected = naive::evaluate(expr, columns);
         let compiled = match (self.compile(expr), &expected) {
@@ -162,7 +162,7 @@ impl Table {
             (Ok(column), Ok(rows)) => {
                 let given = read(column.as_column());
                 assert_eq!(given, rows, "{expr}");
-                assert!(compiled.nullable || !given.contains(&None), "{expr} is null without saying so");
+                assert!(compiled.nullable || !given.contains(&None), "{expr} is null but not nullable");
                 if let DataType::Decimal128(precision, _) = compiled.data_type {
                     let limit = 10_u128.pow(precision.into());
                     for value in given.iter().flatten() {
@@ -196,7 +196,7 @@ pub fn timestamp(unit: TimeUnit, zone: Option<&str>) -> DataType {
     DataType::Timestamp(unit, zone.map(Into::into))
 }
 
-/// The columns of the table, by name and type.
+/// Returns the columns of the table, by name and type.
 pub fn types() -> Vec<(&'static str, DataType)> {
     use DataType::{
         Binary, Boolean, Date32, Date64, Decimal128, Duration, Float32, Float64, Int8, Int64, UInt8, UInt64,
