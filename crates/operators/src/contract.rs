@@ -1,16 +1,17 @@
-//! What every operator with state promises.
+//! The contract of every operator with state.
 //!
-//! A task steps such an operator: it takes a run in, and then asks for output until there is none left, as much at a
-//! time as it has room for. Output is never made ahead: it is a cursor over the state.
+//! A task steps such an operator: the operator consumes a run, and the task then takes output until there is none
+//! left, as much at a time as it has room for. Output is never produced ahead: it is a cursor over the state.
 //!
-//! CONTRACT-1. `consume` takes all rows of a run in and needs no room. It may be called for any port at any time, except while
-//!     there is output.
-//! CONTRACT-2. `emit` goes on where it stopped. As long as `has_output`, it gives at least one row for a room of at least one.
-//! CONTRACT-3. Late rows change nothing but the count. A row is late when its window is over by the watermark of its own source
-//!     just before it, or was closed already.
-//! CONTRACT-4. Event time never goes back, before the operator or behind it: no result is of a time that a watermark has passed
-//!     which has left before it.
-//! CONTRACT-5. State can be taken apart by key group and put together again in any order: the results are those of one operator
+//! CONTRACT-1. `consume` takes all rows of a run and needs no room. It may be called for any port at any time, except
+//!     while there is output.
+//! CONTRACT-2. `emit` continues where it stopped. While `has_output` is true, it emits at least one row for a room of
+//!     at least one.
+//! CONTRACT-3. Late rows change only the count. A row is late when its window is over by the watermark of its own
+//!     source just before it, or was closed already.
+//! CONTRACT-4. Event time never goes back, before the operator or after it: no result has a time below a watermark
+//!     that has already left the operator.
+//! CONTRACT-5. State can be split by key group and merged again in any order: the results are those of one operator
 //!     that has seen all rows.
 
 use std::any::Any;
@@ -20,21 +21,21 @@ use penstock_memory::Run;
 use penstock_types::{ComputeError, KeyGroups};
 use thiserror::Error;
 
-/// Rows that came too late.
+/// Late rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Late {
-    /// How many.
+    /// Number of late rows.
     pub rows: u64,
     /// Largest distance, in ticks, between such a row and its watermark.
     pub by: Option<u64>,
 }
 
-/// What an operator has taken in and not given out: lost if it is dropped now.
+/// Rows that an operator has consumed and not emitted: lost if it is dropped now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldRows {
-    /// Rows of windows that have not been given out. One that several of them keep a copy of counts for each.
+    /// Rows of windows that were not emitted yet. A row kept by several windows counts for each.
     pub rows: u64,
-    /// Sessions that have not been given out. Their rows are not counted: that would cost something for each row.
+    /// Sessions that were not emitted yet. Their rows are not counted: that would cost something for each row.
     pub sessions: u64,
 }
 
@@ -53,88 +54,89 @@ pub struct StateSnapshot {
     pub tables: Vec<RecordBatch>,
 }
 
-/// Why a snapshot does not fit.
+/// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SnapshotError {
-    /// It is of another operator, or of another version of it.
-    #[error("the state is of {found}, and {wanted} is wanted")]
+    /// It belongs to another operator, or to another version of it.
+    #[error("the state is of {found}, but {wanted} is needed")]
     Kind {
-        /// What it is of.
+        /// The operator and version of the snapshot.
         found: String,
-        /// What it would have to be of.
+        /// The expected operator and version.
         wanted: String,
     },
-    /// Something in it is not as it should be.
+    /// The snapshot is malformed.
     #[error("the state of {operator} cannot be read: {reason}")]
     Broken {
         /// The operator.
         operator: &'static str,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
 }
 
 /// An operator with state.
 pub trait Stateful: Any + Send {
-    /// Takes a run in from that port (CONTRACT-1). Rows that are late are counted and left out (CONTRACT-3).
+    /// Consumes a run from that port (CONTRACT-1). Counts late rows and leaves them out (CONTRACT-3).
     fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError>;
 
     /// Lists the rows of a run that `consume` would find late, in order. Changes nothing.
     fn late_rows(&self, port: usize, run: &mut Run, rows: &mut Vec<u32>);
 
-    /// Event time has come so far, on all ports.
+    /// Advances the watermark on all ports.
     fn advance(&mut self, watermark: i64);
 
-    /// Closes everything that is open, because the clock says so. The watermark that this amounts to, if there was
-    /// anything: rows for what was closed are late from now on.
+    /// Closes everything that is open, by order of the clock. Returns the watermark with the same effect, if anything
+    /// was open: rows for closed windows are late from now on.
     fn close_open(&mut self) -> Option<i64>;
 
-    /// No row follows on any port.
+    /// Ends the input: no row follows on any port.
     fn finish(&mut self);
 
-    /// Whether there are rows to emit.
+    /// Returns true if there are rows to emit.
     fn has_output(&self) -> bool;
 
-    /// Begins a run in `out` with at most `room` rows of output (CONTRACT-2). How many.
+    /// Begins a run in `out` with at most `room` rows of output (CONTRACT-2); returns their number.
     fn emit(&mut self, out: &mut Run, room: usize) -> Result<usize, ComputeError>;
 
-    /// How far event time has come behind the operator, once it has come to `watermark` before it and all output of that
+    /// Returns the watermark after the operator, once the watermark before it is `watermark` and all output up to it
     /// has left.
-    fn watermark_behind(&self, watermark: i64) -> i64 {
+    fn output_watermark(&self, watermark: i64) -> i64 {
         watermark
     }
 
-    /// Rows that came too late so far.
+    /// Returns the late rows so far.
     fn late(&self) -> Late;
 
-    /// Keys that the state holds, each as often as there are windows or pieces of windows with it: what it takes to merge
-    /// it. An operator that nobody merges need not count them.
+    /// Counts the keys of the state, once per window or pane: the cost of merging it. An operator that is never merged
+    /// need not count them.
     fn keys(&self) -> usize {
         0
     }
 
-    /// Heap memory that the state holds. Takes no longer with more keys.
+    /// Returns the heap memory of the state. Its cost does not depend on the number of keys.
     fn bytes(&self) -> usize;
 
-    /// What it has taken in and not given out. Takes no longer with more keys or windows. State that was restored, or
-    /// cut by key group, counts approximately.
+    /// Returns what was consumed and not emitted. Its cost does not depend on the number of keys or windows. State
+    /// that was restored, or split by key group, counts approximately.
     fn held(&self) -> HeldRows;
 
-    /// The state, in a portable form. Output that has begun to leave is not part of it: the caller takes it first.
+    /// Returns the state in a portable form. Output that is being emitted is not part of it: the caller takes it
+    /// first.
     fn snapshot(&self) -> StateSnapshot;
 
-    /// Puts the state of a snapshot in the place of its own.
+    /// Replaces the state by that of a snapshot.
     fn restore(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError>;
 
-    /// Takes the state of these key groups out, as an operator of its own.
+    /// Splits off the state of these key groups, as an operator of its own.
     fn extract(&mut self, groups: KeyGroups) -> Box<dyn Stateful>;
 
-    /// Takes what `watermark` closes out, as an operator of its own, instead of closing it; also what could belong
-    /// together with it in the part of another operator, such as a session that is still open. It is merged into an
-    /// operator that then advances as far.
+    /// Splits off the state that `watermark` closes, as an operator of its own, instead of closing it; also state that
+    /// may have to be combined with that of another operator, such as an open session. The result is merged into an
+    /// operator that then advances to the same watermark.
     fn split_off(&mut self, watermark: i64) -> Box<dyn Stateful>;
 
-    /// Takes in the state of an operator that was made alike.
+    /// Merges the state of an operator of the same specification.
     ///
     /// # Panics
     /// When it is another kind of operator.

@@ -1,4 +1,4 @@
-//! Keeps the rows for which a predicate holds. Null counts as not holding.
+//! Keeps the rows for which a predicate holds. A null predicate does not hold.
 
 use penstock_expr::{Expression, Rejected};
 use penstock_memory::Run;
@@ -12,7 +12,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Keeps the rows for which `predicate`, a bool, holds.
+    /// Creates a filter that keeps the rows for which `predicate`, a bool, holds.
     pub fn new(predicate: Expression) -> Self {
         Self { predicate }
     }

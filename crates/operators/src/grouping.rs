@@ -1,4 +1,4 @@
-//! Writes the key group of each row down, for whoever takes rows by their key.
+//! Computes the key group of each row, for readers that select rows by key.
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, Physical, Run, SlotId};
@@ -16,7 +16,7 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// Fills a slot with the group of the key in these slots.
+    /// Creates an operator that fills a slot with the group of the key in these slots.
     pub fn new(keys: &[(SlotId, DataType)], fill: SlotId) -> Self {
         let (slots, types) = keys.iter().cloned().unzip();
         Self { slots, types, fill, groups: Vec::new() }

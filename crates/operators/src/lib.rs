@@ -1,18 +1,18 @@
 //! Operators: state machines over runs.
 //!
-//! Stateless operators change a run in place: a filter leaves a selection, a projection fills slots.
-//! A window takes runs in, keeps columnar state, and gives result rows out through a cursor, as many
-//! at a time as the reader has room for.
+//! Stateless operators change a run in place: a filter produces a selection, a projection fills slots. A window
+//! consumes runs, keeps columnar state, and emits result rows through a cursor, as many at a time as the reader has
+//! room for.
 //!
 //! - [`filter`], [`project`], [`lookup`]: stateless, chained
-//! - [`grouping`]: stateless, before rows that go to several workers by their key
+//! - [`grouping`]: stateless, before rows that are distributed to several workers by key
 //! - [`windows`]: aggregation in tumbling, sliding and session windows
-//! - [`join`]: two streams side by side, inside windows
+//! - [`join`]: two streams, joined within windows
 //! - [`top_k`]: the first rows of each key, by one column
-//! - [`aggregates`]: what a window keeps per key
-//! - [`keys`]: keys to dense ids
-//! - [`pick`]: which rows of columnar state are meant
-//! - [`contract`]: what every operator with state promises
+//! - [`aggregates`]: the state that a window keeps per key
+//! - [`keys`]: maps keys to dense ids
+//! - [`pick`]: selects rows of columnar state
+//! - [`contract`]: the contract of every operator with state
 
 #![forbid(unsafe_code)]
 
@@ -44,7 +44,7 @@ use penstock_expr::Rejected;
 use penstock_memory::Run;
 use penstock_types::ComputeError;
 
-/// Heap memory behind a vector, whether its room is used or not.
+/// Returns the heap memory of a vector, used or not.
 pub(crate) fn heap_bytes<T>(vec: &Vec<T>) -> usize {
     vec.capacity() * size_of::<T>()
 }
@@ -54,6 +54,6 @@ pub trait Stateless: Send {
     /// Changes the run in place.
     fn apply(&mut self, run: &mut Run) -> Result<(), ComputeError>;
 
-    /// Lists the rows for which `apply` fails, each once and in order, with what it fails with. Changes nothing.
+    /// Lists the rows for which `apply` fails, each once and in order, with its error. Changes nothing.
     fn rejects(&mut self, _run: &mut Run, _rejected: &mut Vec<Rejected>) {}
 }

@@ -1,7 +1,7 @@
 //! A join with a table.
 //!
-//! Each key stands in the table at most once, so a row finds one match or none. Null matches nothing. A table does not
-//! change, but another may take its place while rows go by: between two runs, whole.
+//! Each key is in the table at most once, so a row finds one match or none. Null matches nothing. A table does not
+//! change, but another one may replace it while rows pass: between two runs, as a whole.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::Stateless;
 use crate::keys::{KeyIndex, MISSING};
 
-/// What happens to a row without a match.
+/// The handling of a row without a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LookupKind {
     /// It is dropped.
     Inner,
-    /// It goes on with nulls.
+    /// It is passed on with nulls.
     Left,
 }
 
@@ -29,11 +29,11 @@ pub struct LookupTable {
     keys: KeyIndex,
     /// The columns that are not keys. Rows are in the order of the ids.
     columns: Vec<ColumnBuf>,
-    /// Nothing changes after `new`, so it is added up once.
+    /// Nothing changes after `new`, so the sum is computed once.
     bytes: usize,
 }
 
-/// A key that stands in the table twice: the rows of both.
+/// A key that is in the table twice, with the rows of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateKey {
     /// The first row with that key.
@@ -50,7 +50,7 @@ fn load(batch: &Batch, column: usize, physical: Physical) -> ColumnBuf {
     loaded
 }
 
-/// Memory that the columns hold. Payloads count whole, and once: they stay for as long as any view into them does.
+/// Returns the memory of the columns. Payloads count whole, and once: they live as long as any view into them.
 fn held_bytes(columns: &[ColumnBuf]) -> usize {
     let mut payloads = HashMap::new();
     let mut bytes = size_of_val(columns);
@@ -64,7 +64,7 @@ fn held_bytes(columns: &[ColumnBuf]) -> usize {
     bytes + payloads.values().sum::<usize>()
 }
 
-/// Where the memory of a payload begins, which is the same for all that share it.
+/// Returns the start of a payload's memory, which is the same for all that share it.
 fn address(payload: &Payload) -> usize {
     match payload {
         Payload::Buffer(buffer) => buffer.data_ptr().as_ptr() as usize,
@@ -73,9 +73,9 @@ fn address(payload: &Payload) -> usize {
 }
 
 impl LookupTable {
-    /// Indexes `table` by the columns that `on` names by number.
+    /// Indexes `table` by the columns numbered in `on`.
     ///
-    /// Rows whose key has a null in it are left out: they match nothing.
+    /// Rows with a null in their key are left out: they match nothing.
     pub fn new(table: &RecordBatch, on: &[usize]) -> Result<Result<Self, DuplicateKey>, BatchError> {
         let schema: SchemaRef = table.schema();
         let width = schema.fields().len();
@@ -110,42 +110,42 @@ impl LookupTable {
         Ok(Ok(Self { keys, columns, bytes }))
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Memory that the table holds: its index, its columns, and the strings of the batch it was made from.
+    /// Returns the memory of the table: its index, its columns, and the strings of the batch it was made from.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// Where a lookup finds its table. Clones speak of the same place.
+/// The place from which a lookup takes its table. Clones share the place.
 #[derive(Clone)]
 pub struct LookupPlace(Arc<SharedTable>);
 
 struct SharedTable {
     table: Mutex<Arc<LookupTable>>,
-    /// Rises with each new table, so that nobody takes the lock without need.
+    /// Rises with each new table, so that lookups take the lock only after a change.
     version: AtomicU64,
 }
 
 impl LookupPlace {
-    /// A place with that table.
+    /// Creates a place with that table.
     pub fn new(table: Arc<LookupTable>) -> Self {
         Self(Arc::new(SharedTable { table: Mutex::new(table), version: AtomicU64::new(0) }))
     }
 
-    /// Puts another table there, of the same columns: it counts for the runs that begin from now on.
+    /// Replaces the table by another one of the same columns: it applies to runs that begin from now on.
     pub fn replace(&self, table: Arc<LookupTable>) {
         *self.0.table.lock().unwrap_or_else(PoisonError::into_inner) = table;
-        // Release: whoever sees the version finds the table, or a later one.
+        // Release: a lookup that sees the version finds this table, or a later one.
         self.0.version.fetch_add(1, Ordering::Release);
     }
 
@@ -165,16 +165,16 @@ pub struct Lookup {
     table: Arc<LookupTable>,
     kind: LookupKind,
     keys: Vec<SlotId>,
-    /// Which column of the table goes into which slot.
+    /// Maps columns of the table to slots.
     fill: Vec<(usize, SlotId)>,
     ids: Vec<u32>,
 }
 
 impl Lookup {
-    /// Looks the columns in the slots `keys` up in the table that stands at `place`; puts column `n` of the table's
-    /// other columns into the slot beside it.
+    /// Creates a lookup of the columns in the slots `keys` in the table at `place`; `fill` pairs each other column of
+    /// the table with the slot to put it into.
     pub fn new(place: LookupPlace, kind: LookupKind, keys: Vec<SlotId>, fill: Vec<(usize, SlotId)>) -> Self {
-        // The version first: a table that comes in between is found again.
+        // The version first: a table that is replaced in between is noticed later.
         let version = place.version();
         let table = place.table();
         Self { place, version, table, kind, keys, fill, ids: Vec::new() }
@@ -189,7 +189,7 @@ impl Stateless for Lookup {
         }
         run.ready(&self.keys);
         let columns: Vec<_> = self.keys.iter().map(|&slot| run.column(slot)).collect();
-        // A key with a null in it is not in the table, so it is not found either.
+        // A key with a null is not in the table, so it is not found either.
         self.table.keys.find(&columns, run.len(), &mut self.ids);
         drop(columns);
         let any_missing = self.ids.contains(&MISSING);

@@ -1,16 +1,16 @@
-//! Which rows of columnar state are meant.
+//! Selects rows of columnar state.
 
 /// Some ids, in order.
 #[derive(Clone, Copy, Debug)]
 pub enum Pick<'a> {
-    /// All from the first to the second, without the second.
+    /// A range from the first, without the second.
     Range(usize, usize),
     /// These.
     List(&'a [u32]),
 }
 
 impl Pick<'_> {
-    /// How many ids.
+    /// Returns the number of ids.
     pub fn len(self) -> usize {
         match self {
             Self::Range(from, to) => to - from,
@@ -18,12 +18,12 @@ impl Pick<'_> {
         }
     }
 
-    /// Whether there is no id.
+    /// Returns true if there is no id.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Appends what `value` gives for each id. Which form the ids have is asked once.
+    /// Appends `value` of each id. The form of the ids is tested once.
     #[inline]
     pub fn extend<T>(self, out: &mut Vec<T>, value: impl Fn(usize) -> T) {
         match self {
@@ -32,7 +32,7 @@ impl Pick<'_> {
         }
     }
 
-    /// Whether `holds` is true for every id.
+    /// Returns true if `holds` is true for every id.
     #[inline]
     pub fn all(self, mut holds: impl FnMut(usize) -> bool) -> bool {
         match self {

@@ -6,13 +6,13 @@ use penstock_types::ComputeError;
 
 use crate::Stateless;
 
-/// A projection: what it computes, and where to.
+/// A projection: expressions and the slots of their results.
 pub struct Project {
     computed: Vec<(Expression, SlotId)>,
 }
 
 impl Project {
-    /// Computes each expression into its slot.
+    /// Creates a projection that computes each expression into its slot.
     pub fn new(computed: Vec<(Expression, SlotId)>) -> Self {
         Self { computed }
     }

@@ -1,4 +1,4 @@
-//! What operators say they hold, against what the allocator handed out.
+//! The sizes that operators report, against the allocator's count.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -22,14 +22,14 @@ use proptest::prelude::*;
 use AggregateKind::Count;
 
 thread_local! {
-    /// Bytes that this thread holds. Tests run side by side, each on a thread of its own.
+    /// Bytes allocated by this thread. Tests run in parallel, each on a thread of its own.
     static LIVE: Counter<usize> = const { Counter::new(0) };
 }
 
 struct Counting;
 
-// SAFETY: every call goes on to the system's allocator unchanged. Counting allocates nothing: the counter is made
-// without code and has nothing to drop.
+// SAFETY: every call is passed to the system's allocator unchanged. Counting allocates nothing: the counter is
+// initialised without code and has nothing to drop.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.set(LIVE.get().wrapping_add(layout.size()));
@@ -47,13 +47,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that this thread holds more than it did at `start`.
+/// Returns the bytes that this thread holds beyond `start`.
 fn grown(start: usize) -> usize {
     let grown = LIVE.get().wrapping_sub(start).cast_signed();
     usize::try_from(grown).unwrap_or_else(|_| panic!("{grown} bytes: more were given back than taken"))
 }
 
-/// `slack` is what may be left out on purpose.
+/// Asserts that both numbers are close; `slack` is what may be left out on purpose.
 fn assert_near(said: usize, counted: usize, slack: usize, what: &str) {
     assert!(
         said.abs_diff(counted) <= counted / 20 + slack,
@@ -61,7 +61,7 @@ fn assert_near(said: usize, counted: usize, slack: usize, what: &str) {
     );
 }
 
-/// Numbers without a pattern.
+/// Returns numbers without a pattern.
 fn mix(number: usize) -> u64 {
     let mut bits = (number as u64).wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits ^= bits >> 27;
@@ -101,7 +101,7 @@ fn input_types() -> Vec<DataType> {
     vec![Int8, Int64, UInt16, UInt64, Float32, Float64, Decimal128(20, 3), Boolean, Utf8]
 }
 
-/// An input without a pattern; a null now and then.
+/// Returns an input without a pattern; null now and then.
 fn input_cell(data_type: &DataType, number: usize) -> Cell {
     let bits = mix(number);
     if bits.is_multiple_of(11) {
@@ -119,7 +119,7 @@ fn input_cell(data_type: &DataType, number: usize) -> Cell {
     }
 }
 
-/// Every aggregate over every column that has it, and the number of that column.
+/// Lists every aggregate over every supported column, with the number of that column.
 fn all_aggregates() -> Vec<(AggregateKind, Option<usize>)> {
     let mut aggregates = vec![(Count, None)];
     for (column, data_type) in input_types().iter().enumerate() {
@@ -130,7 +130,7 @@ fn all_aggregates() -> Vec<(AggregateKind, Option<usize>)> {
     aggregates
 }
 
-/// Those that the operator of tumbling windows gives all they need.
+/// Lists the aggregates that the operator of tumbling windows supports here.
 fn aggregates() -> Vec<(AggregateKind, Option<usize>)> {
     let timed = |kind: &AggregateKind| matches!(kind, AggregateKind::First | AggregateKind::Last);
     all_aggregates().into_iter().filter(|(kind, _)| !timed(kind)).collect()
@@ -141,7 +141,7 @@ fn factory(kind: AggregateKind, data_type: Option<DataType>) -> AccumulatorFacto
     AccumulatorFactory::new(kind, data_type, text).unwrap()
 }
 
-/// Inserts keys in runs; what the index says it holds, and what was counted.
+/// Inserts keys in runs; returns the size that the index reports, and the counted one.
 fn index_bytes(keys: &Keys, count: usize, run_rows: usize) -> (usize, usize) {
     let mut ids = Vec::with_capacity(run_rows);
     let numbers: Vec<usize> = (0..count).collect();
@@ -152,7 +152,7 @@ fn index_bytes(keys: &Keys, count: usize, run_rows: usize) -> (usize, usize) {
         let columns = key_columns(keys, run);
         let columns: Vec<_> = columns.iter().map(ColumnBuf::as_column).collect();
         index.insert(&columns, run.len(), &mut ids);
-        // A dense table may be given up for a smaller hash table; strings have none.
+        // A dense table may be replaced by a smaller hash table; strings have none.
         assert!(index.bytes() >= before || !keys.1.contains(&Physical::View));
         before = index.bytes();
     }
@@ -182,7 +182,7 @@ proptest! {
             let factory = factory(kind, data_type.clone());
             let start = LIVE.get();
             let mut state = factory.make();
-            // The first rows of a key and later ones, in no order.
+            // Earlier and later rows of a key, in no order.
             for from in (0..count * 3).step_by(run_rows) {
                 let rows = from..(from + run_rows).min(count * 3);
                 let ids: Vec<u32> = rows.clone().map(|row| (mix(row + seed) as usize % count) as u32).collect();
@@ -215,7 +215,7 @@ fn tumbling(port: WindowPort, keys: &[Physical], factories: Vec<AccumulatorFacto
         allowed_lateness: 0,
         ports: vec![port],
         keys: keys.to_vec(),
-        // Of no account here: state is neither stored nor cut by key group.
+        // Irrelevant here: state is neither stored nor split by key group.
         key_types: vec![DataType::Int64; keys.len()],
         factories,
         bounds: Physical::I64,
@@ -269,7 +269,7 @@ impl Harness {
         self.operator.consume(0, &mut run).unwrap();
     }
 
-    /// Takes results out once and drops them; how many there were.
+    /// Emits results once and drops them; returns their number.
     fn emit(&mut self, room: usize) -> usize {
         let mut out = Run::new();
         self.outputs.iter().for_each(|kind| {
@@ -293,7 +293,7 @@ proptest! {
             let what = keys.0;
             let mut harness = Harness::new(keys);
             prop_assert_eq!(harness.operator.bytes(), 0);
-            // Scratch, and the nodes of the map that windows stand in.
+            // Scratch, and the nodes of the map of windows.
             let slack = run_rows * (size_of::<u32>() + size_of::<i64>()) * 2 + 8 * 1024;
             let rows: Vec<(usize, usize)> =
                 (0..windows * count).map(|row| (mix(row) as usize % windows, row)).collect();
@@ -302,7 +302,7 @@ proptest! {
             for run in rows.chunks(run_rows) {
                 harness.consume(run);
                 assert_near(harness.operator.bytes(), grown(start), slack, what);
-                // Each window may give up a small dense table for a hash table.
+                // Each window may replace a small dense table by a hash table.
                 prop_assert!(harness.operator.bytes() + windows * 4 * 1024 >= before, "{what}: rows freed memory");
                 before = harness.operator.bytes();
             }
@@ -318,7 +318,7 @@ proptest! {
                 before = harness.operator.bytes();
             }
             prop_assert_eq!(harness.operator.bytes(), 0, "{}", what);
-            prop_assert!(grown(start) <= slack, "{what}: something was left behind");
+            prop_assert!(grown(start) <= slack, "{what}: memory was left over");
         }
     }
 }
@@ -371,7 +371,7 @@ fn many_small_windows_count_too() {
         run.put(1, stored(Physical::I64, &[int(window)]));
         operator.consume(0, &mut run).unwrap();
     }
-    // Map nodes are taken to be half full.
+    // Map nodes are assumed to be half full.
     assert_near(operator.bytes(), grown(start), 5_000 * 32, "open windows");
     operator.finish();
     assert_near(operator.bytes(), grown(start), 5_000 * 32, "closed windows");
@@ -385,7 +385,7 @@ fn many_small_windows_count_too() {
     assert_eq!(operator.bytes(), 0);
     drop(out);
     // A map keeps its last node.
-    assert!(grown(start) <= 3 * 1024, "{} bytes were left behind", grown(start));
+    assert!(grown(start) <= 3 * 1024, "{} bytes were left over", grown(start));
 }
 
 fn table(arrays: Vec<(&str, ArrayRef)>) -> RecordBatch {

@@ -21,7 +21,7 @@ pub(super) struct ChosenBytes {
     pub(super) choice: Choice,
 }
 
-/// The value that was chosen so far, and its time where times count.
+/// The value chosen so far, and its time where times count.
 #[derive(Clone, Default)]
 pub(super) struct ChosenValue {
     time: i64,
@@ -85,7 +85,7 @@ impl CellKind for ChosenBytes {
         let mut payload = Vec::new();
         pick.all(|id| {
             let value = cells[id].value.as_deref().unwrap_or_default();
-            // A buffer is closed before its offsets outgrow 32 bits.
+            // A payload ends before its offsets outgrow 32 bits.
             if payload.len() + value.len() > u32::MAX as usize {
                 buffers.push(Buffer::from_vec(std::mem::take(&mut payload)).into());
             }
@@ -100,7 +100,7 @@ impl CellKind for ChosenBytes {
 
     fn save(&self, cells: &[ChosenValue]) -> Vec<ArrayRef> {
         let mut column = ColumnBuf::new(penstock_memory::Physical::View);
-        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("values are not computed");
+        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("copying values cannot fail");
         let values = to_array(&self.data_type, column.as_column());
         if self.choice.is_timed() {
             vec![numbers::<Int64Type>(cells.iter().map(|cell| cell.time)), values]

@@ -1,7 +1,7 @@
-//! State that is one cell per key.
+//! State of one cell per key.
 //!
-//! Most aggregates are: a kind says what a cell takes in, how two become one and what comes out; keys, merging and
-//! memory are the same for all of them.
+//! Most aggregates have this form: a kind defines what a cell takes, how two cells merge and what is written; keys,
+//! merging and memory are the same for all of them.
 
 use std::any::Any;
 
@@ -18,7 +18,7 @@ use crate::pick::Pick;
 pub(super) trait CellKind: Clone + Send + 'static {
     type Cell: Clone + Default + Send + 'static;
 
-    /// Takes a run in; by how much heap memory behind cells has grown.
+    /// Takes a run; returns the growth of the heap memory of the cells.
     fn take(
         &self,
         cells: &mut [Self::Cell],
@@ -27,15 +27,15 @@ pub(super) trait CellKind: Clone + Send + 'static {
         times: Option<&[i64]>,
     ) -> isize;
 
-    /// Puts what `from` has taken in into `into`.
+    /// Merges the rows of `from` into `into`.
     fn merge(&self, into: &mut Self::Cell, from: &Self::Cell);
 
-    /// Heap memory behind a cell.
+    /// Returns the heap memory of a cell.
     fn heap(_cell: &Self::Cell) -> usize {
         0
     }
 
-    /// Heap memory behind the kind itself.
+    /// Returns the heap memory of the kind itself.
     fn own_bytes(&self) -> usize {
         0
     }
@@ -52,7 +52,7 @@ pub(super) trait CellKind: Clone + Send + 'static {
 pub(super) struct Cells<K: CellKind> {
     kind: K,
     cells: Vec<K::Cell>,
-    /// Heap memory behind all cells together, so that nobody has to add it up.
+    /// Heap memory of all cells together, kept as a running sum.
     heap: usize,
 }
 

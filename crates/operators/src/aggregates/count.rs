@@ -1,4 +1,4 @@
-//! Counts of rows, and of rows that have a value.
+//! Counts rows, or rows that have a value.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
@@ -9,7 +9,7 @@ use super::cells::CellKind;
 use super::state::{believable, numbers, read};
 use crate::pick::Pick;
 
-/// Counts rows that are not null; without an input, rows.
+/// Counts rows that are not null; without an input, all rows.
 #[derive(Clone, Copy)]
 pub(super) struct Count;
 

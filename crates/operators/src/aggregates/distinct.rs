@@ -1,11 +1,11 @@
-//! Counts of different values.
+//! Counts of distinct values.
 //!
-//! One table holds the values of all keys, by key and value. The values of a key also hang together in a list, so that
-//! a key can be emptied or put into another without a look at the others.
+//! One table holds the values of all keys, by key and value. The values of a key also form a linked list, so that a
+//! key can be emptied or merged into another without touching the others.
 //!
-//! DISTINCT-1. `nodes[n]` is a value of the key `id`, in the list that starts at `heads[id]`, and in the table; or it is free
-//!     and in the list that starts at `free`.
-//! DISTINCT-2. When a key leaves and most nodes are free, they are dropped, with their memory.
+//! DISTINCT-1. `nodes[n]` is a value of the key `id`, in the list that starts at `heads[id]`, and in the table; or it
+//!     is free and in the list that starts at `free`.
+//! DISTINCT-2. When a key is removed and most nodes are free, they are dropped, with their memory.
 
 use std::any::Any;
 use std::hash::{BuildHasher, Hash};
@@ -30,21 +30,21 @@ use crate::pick::Pick;
 
 const NOTHING: u32 = u32::MAX;
 
-/// Nodes that are not worth dropping (DISTINCT-2) ...
+/// Fewer nodes than this are not worth dropping (DISTINCT-2) ...
 const FEW: usize = 1024;
-/// ... and how many there may be for each that is in use.
+/// ... and there may be this many for each used one.
 const SLACK: usize = 4;
 
-/// A value as it stands in the table.
+/// A value as the table stores it.
 pub(super) trait DistinctValue: Clone + Eq + Hash + Default + Send + 'static {
-    /// What is looked up without making a value of it.
+    /// The borrowed form, for lookups without an owned value.
     type Borrowed: Eq + Hash + ?Sized;
     fn borrow(&self) -> &Self::Borrowed;
     fn own(borrowed: &Self::Borrowed) -> Self;
     fn heap(&self) -> usize;
     /// Calls `take` for the value of each row that has one.
     fn each(column: Column<'_>, ids: &[u32], take: impl FnMut(usize, &Self::Borrowed));
-    /// The values as a column of that storage.
+    /// Writes the values as a column of that storage.
     fn write<'a>(values: impl Iterator<Item = &'a Self>, out: &mut ColumnBuf);
 }
 
@@ -103,7 +103,7 @@ impl DistinctValue for Box<[u8]> {
         let (views, buffers) = out.refill_views();
         let mut payload = Vec::new();
         for value in values {
-            // A buffer is closed before its offsets outgrow 32 bits.
+            // A payload ends before its offsets outgrow 32 bits.
             if payload.len() + value.len() > u32::MAX as usize {
                 buffers.push(Buffer::from_vec(std::mem::take(&mut payload)).into());
             }
@@ -130,11 +130,11 @@ pub(super) struct Distinct<V> {
     free: u32,
     table: HashTable<u32>,
     hasher: RandomState,
-    /// Heap memory behind all values together.
+    /// Heap memory of all values together.
     heap: usize,
 }
 
-/// State for values of that type.
+/// Makes the state for values of that type.
 pub(super) fn make(data_type: &DataType) -> Box<dyn Accumulator> {
     fn of<V: DistinctValue>(data_type: &DataType) -> Box<dyn Accumulator> {
         Box::new(Distinct::<V>::new(data_type))
@@ -190,7 +190,7 @@ impl<V: DistinctValue> Distinct<V> {
         });
     }
 
-    /// Empties a key, handing its values to `take`.
+    /// Empties a key, passing its values to `take`.
     fn drain(&mut self, id: u32, mut take: impl FnMut(&mut Self, V)) {
         let mut next = std::mem::replace(&mut self.heads[id as usize], NOTHING);
         self.counts[id as usize] = 0;
@@ -213,10 +213,10 @@ impl<V: DistinctValue> Distinct<V> {
         }
     }
 
-    /// Drops nodes that are free, once they are most of what there is (DISTINCT-2).
+    /// Drops free nodes once they are the majority (DISTINCT-2).
     fn tidy(&mut self) {
         let keys = self.counts.len();
-        // With a look at every key it would take too long for a few nodes.
+        // With a pass over every key it would take too long for a few nodes.
         if self.nodes.len() <= FEW.max(keys) || self.nodes.len() / SLACK <= self.table.len() {
             return;
         }
@@ -240,7 +240,7 @@ impl<V: DistinctValue> Distinct<V> {
 impl<V: DistinctValue> Accumulator for Distinct<V> {
     fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>, _times: Option<&[i64]>) {
         self.grow(keys);
-        let column = input.expect("different values are counted of an input");
+        let column = input.expect("distinct values have an input");
         V::each(column, ids, |id, value| self.insert(id as u32, value));
     }
 

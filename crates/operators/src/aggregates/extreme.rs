@@ -71,7 +71,7 @@ impl<T: Ordered> CellKind for Extreme<T> {
 
     fn save(&self, cells: &[Best<T>]) -> Vec<ArrayRef> {
         let mut column = ColumnBuf::new(T::PHYSICAL);
-        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("values are not computed");
+        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("copying values cannot fail");
         vec![to_array(&self.data_type, column.as_column())]
     }
 

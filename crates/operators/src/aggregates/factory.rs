@@ -46,24 +46,24 @@ macro_rules! with_type {
 }
 
 impl AccumulatorFactory {
-    /// For aggregate `kind` over values of type `input`.
+    /// Creates a factory for aggregate `kind` over values of type `input`.
     pub fn new(kind: AggregateKind, input: Option<DataType>, text: String) -> Result<Self, PlanError> {
         let output = kind.output(input.as_ref(), &text)?;
         let names = Arc::new((text, TypeName(&output).to_string()));
         Ok(Self { kind, input, output, names })
     }
 
-    /// The type of the results.
+    /// Returns the type of the results.
     pub fn output(&self) -> &DataType {
         &self.output
     }
 
-    /// Whether accumulators are given the time of each row.
+    /// Returns true if accumulators need the time of each row.
     pub fn needs_time(&self) -> bool {
         self.input.is_some() && matches!(self.kind, AggregateKind::First | AggregateKind::Last)
     }
 
-    /// State without any key.
+    /// Makes state without any key.
     pub fn make(&self) -> Box<dyn Accumulator> {
         let Some(input) = &self.input else {
             return Cells::boxed(Count);
@@ -85,7 +85,7 @@ impl AccumulatorFactory {
         }
     }
 
-    /// The columns that the state has in a snapshot.
+    /// Returns the columns of the state in a snapshot.
     pub(crate) fn state(&self) -> Vec<(&'static str, DataType, bool)> {
         use DataType::{Float64, Int64, UInt64};
         let Some(input) = &self.input else {
@@ -125,7 +125,7 @@ fn physical(input: &DataType) -> Physical {
     Physical::of(input).expect("types are checked when the plan is built")
 }
 
-/// Digits after the point.
+/// Returns the number of digits after the point.
 fn scale(input: &DataType) -> i8 {
     if let DataType::Decimal128(_, scale) = input { *scale } else { 0 }
 }

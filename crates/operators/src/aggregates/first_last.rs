@@ -1,6 +1,6 @@
 //! First and last of fixed-width values, by event time.
 //!
-//! Among values at one time the smallest is the first and the largest the last: which one arrived earlier does not count.
+//! Among values of equal time the smallest is the first and the largest the last, whatever their order of arrival.
 
 use arrow_array::ArrayRef;
 use arrow_array::types::Int64Type;
@@ -54,7 +54,8 @@ impl<T: Ordered> CellKind for FirstLast<T> {
         times: Option<&[i64]>,
     ) -> isize {
         let column = input.expect("a first or last value has an input");
-        let (values, times) = (column.fixed::<T>(), times.expect("whoever needs times is given them"));
+        let (values, times) =
+            (column.fixed::<T>(), times.expect("times are passed to aggregates that need them"));
         for (row, (&id, &value)) in ids.iter().zip(values).enumerate() {
             if column.is_valid(row) {
                 let cell = &mut cells[id as usize];
@@ -84,7 +85,7 @@ impl<T: Ordered> CellKind for FirstLast<T> {
 
     fn save(&self, cells: &[Outermost<T>]) -> Vec<ArrayRef> {
         let mut column = ColumnBuf::new(T::PHYSICAL);
-        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("values are not computed");
+        self.write(cells, Pick::Range(0, cells.len()), &mut column).expect("copying values cannot fail");
         let times = numbers::<Int64Type>(cells.iter().map(|cell| cell.time));
         vec![times, to_array(&self.data_type, column.as_column())]
     }

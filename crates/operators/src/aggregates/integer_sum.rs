@@ -1,9 +1,9 @@
 //! Totals of integers of up to 64 bits, exact in 128.
 //!
-//! The lower 64 bits stand beside the count. Only a total that leaves them has an entry for what it carried over, so
-//! that totals which stay small, nearly all of them, cost one addition.
+//! The lower 64 bits are stored with the count. Only a total that exceeds them has an entry for its carries, so that
+//! small totals, nearly all of them, cost one addition.
 //!
-//! INTEGER_SUM-1. A total is `low + carries[id] * 2^64`, where `low` is signed or not as the column is.
+//! INTEGER_SUM-1. A total is `low + carries[id] * 2^64`, where `low` is signed if the column is.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -21,15 +21,15 @@ use crate::heap_bytes;
 use crate::keys::MISSING;
 use crate::pick::Pick;
 
-/// An integer that is added up.
+/// An integer that is summed.
 pub(super) trait Addend: Native {
-    /// It as 64 bits.
+    /// Returns it as 64 bits.
     fn bits(self) -> i64;
-    /// Adds the 64 bits of a value to those of a total; what is carried over.
+    /// Adds the 64 bits of a value to those of a total; returns the sum and the carry.
     fn add(low: i64, value: i64) -> (i64, i64);
-    /// The 64 bits of a total as the number they are.
+    /// Returns the number whose 64 bits these are.
     fn wide(low: i64) -> i128;
-    /// The nearest float to that number.
+    /// Returns the nearest float to that number.
     fn float(low: i64) -> f64;
 }
 
@@ -122,7 +122,7 @@ impl<T: Addend> IntegerTotals<T> {
             }
             fits
         };
-        // Without anything carried over, every total is what its column can hold.
+        // Without carries, every total fits its column.
         if !self.carries.is_empty() && !pick.all(fits) {
             return Err(self.outcome.overflow(&wrong.unwrap_or_default().to_string()));
         }

@@ -1,12 +1,13 @@
-//! What a window keeps per key.
+//! The state that a window keeps per key.
 //!
-//! State is columnar: one vector per aggregate, indexed by the dense id of the key. A run updates it
-//! in one tight loop over ids; nothing is dispatched per row.
+//! State is columnar: one vector per aggregate, indexed by the dense id of the key. A run updates it in one tight loop
+//! over ids; nothing is dispatched per row.
 //!
 //! AGGREGATE-1. Nulls are skipped. A key without a value has no sum, minimum, maximum or mean: the result is null.
 //!     Counts of such a key are 0.
 //! AGGREGATE-2. Integer totals are exact: 128 bits while they grow, checked against the result type at the end.
-//! AGGREGATE-3. The state of two parts of the rows of a key, merged, is that of all of them; for floats up to rounding.
+//! AGGREGATE-3. The states of two parts of the rows of a key, merged, equal the state of all of them; for floats up to
+//!     rounding.
 
 mod bytes;
 mod cells;
@@ -31,7 +32,7 @@ pub use factory::AccumulatorFactory;
 
 use crate::pick::Pick;
 
-/// Which aggregate.
+/// The kind of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the variants are the names of the aggregates")]
 pub enum AggregateKind {
@@ -61,7 +62,7 @@ const KINDS: [(AggregateKind, &str); 10] = [
 ];
 
 impl AggregateKind {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         KINDS
             .iter()
@@ -70,17 +71,17 @@ impl AggregateKind {
             .expect("every aggregate is in the table")
     }
 
-    /// The aggregate of that name.
+    /// Returns the aggregate of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
-    /// Every name there is.
+    /// Returns all names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         KINDS.iter().map(|(_, name)| *name)
     }
 
-    /// The type of the result over values of type `input`; `None` counts rows.
+    /// Returns the type of the result over values of type `input`; `None` counts rows.
     ///
     /// `text` is the aggregate as it prints, for the error.
     pub fn output(self, input: Option<&DataType>, text: &str) -> Result<DataType, PlanError> {
@@ -136,19 +137,19 @@ impl Choice {
 
 /// The state of one aggregate for all keys of a window.
 pub trait Accumulator: Any + Send {
-    /// Takes in a run: `ids[row]` is the key of row `row`, and every id is below `keys`.
+    /// Takes a run: `ids[row]` is the key of row `row`, and every id is below `keys`.
     ///
-    /// `input` is there unless rows are counted, `times` where the factory says that they are needed.
+    /// `input` is given unless rows are counted, `times` where the factory asks for them.
     fn update(&mut self, ids: &[u32], keys: usize, input: Option<Column<'_>>, times: Option<&[i64]>);
 
     /// Makes room for `keys` keys; new ones have no row yet.
     fn grow(&mut self, keys: usize);
 
-    /// Takes in the state of another accumulator of the same factory: its key `n` is the key `ids[n]` here, and is left
+    /// Merges the state of another accumulator of the same factory: its key `n` is the key `ids[n]` here, and is left
     /// out where that is [`MISSING`](crate::keys::MISSING). Every other id is below `keys`.
     fn merge(&mut self, other: &dyn Accumulator, ids: &[u32], keys: usize);
 
-    /// Puts the state of one key into that of another, and leaves it empty.
+    /// Merges the state of one key into that of another, and empties it.
     fn absorb(&mut self, from: u32, into: u32);
 
     /// Empties a key.
@@ -157,16 +158,16 @@ pub trait Accumulator: Any + Send {
     /// Writes the results of some keys, for which there is room.
     fn write(&self, pick: Pick<'_>, out: &mut ColumnBuf) -> Result<(), ComputeError>;
 
-    /// The state of all keys, as columns of the types that the factory names.
+    /// Returns the state of all keys, as columns of the types that the factory names.
     fn save(&self) -> Vec<ArrayRef>;
 
-    /// Takes the place of its state from columns of those types, one row per key.
+    /// Replaces its state by columns of those types, one row per key.
     fn load(&mut self, columns: &[ArrayRef]) -> Result<(), String>;
 
-    /// Heap memory that the state holds. Asked once per run and window, so it does not look at keys.
+    /// Returns the heap memory of the state. Called once per run and window, so it does not look at keys.
     fn bytes(&self) -> usize;
 
-    /// The same state once more.
+    /// Clones the state.
     fn boxed_clone(&self) -> Box<dyn Accumulator>;
 }
 

@@ -1,6 +1,6 @@
 //! Variance and standard deviation of a sample.
 //!
-//! Count, mean and the sum of squared distances from the mean, row by row as Welford does and merged as Chan does:
+//! Count, mean and the sum of squared distances from the mean, updated row by row as by Welford and merged as by Chan:
 //! neither subtracts large numbers from each other.
 
 use arrow_array::ArrayRef;
@@ -14,7 +14,7 @@ use super::state::{believable, numbers, read};
 use super::{each_valid, mask_unseen};
 use crate::pick::Pick;
 
-/// A number as a float; decimals have `scale` digits after the point.
+/// A number that converts to a float; decimals have `scale` digits after the point.
 pub(super) trait ToFloat: Native {
     fn to_float(self, scale: i8) -> f64;
 }
@@ -38,7 +38,7 @@ impl ToFloat for i128 {
 #[derive(Clone)]
 pub(super) struct Deviation<T> {
     pub(super) scale: i8,
-    /// The standard deviation, not the variance.
+    /// True for the standard deviation, false for the variance.
     pub(super) root: bool,
     pub(super) of: std::marker::PhantomData<fn(T)>,
 }

@@ -1,4 +1,4 @@
-//! Totals of floats and decimals, and what becomes of a total: a sum or a mean.
+//! Totals of floats and decimals, and their results: a sum or a mean.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::pick::Pick;
 /// Largest magnitude of a decimal of 38 digits, plus one.
 const DECIMAL_LIMIT: u128 = 10_u128.pow(38);
 
-/// What becomes of a total.
+/// The result of a total.
 #[derive(Clone)]
 pub(super) enum TotalResult {
     Sum {
@@ -42,15 +42,15 @@ impl TotalResult {
     }
 }
 
-/// A total of one key, and of how many values.
+/// The total of one key, with the number of its values.
 pub(super) trait Total: Copy + Default + Send + 'static {
     type Value: Native;
     fn add(&mut self, value: Self::Value);
     fn merge(&mut self, other: &Self);
     fn count(&self) -> u64;
-    /// The total as a sum, into a column of its type; `Err` when it does not fit.
+    /// Returns the total as a sum, for a column of its type; `Err` when it does not fit.
     fn sum(&self) -> Result<Self::Value, String>;
-    /// The total divided by the count.
+    /// Returns the total divided by the count.
     fn mean(&self, scale: i8) -> f64;
     fn save(totals: &[Self]) -> Vec<ArrayRef>;
     fn load(columns: &[ArrayRef]) -> Result<Vec<Self>, String>;
@@ -65,7 +65,7 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    /// The total, when 128 bits hold it.
+    /// Returns the total, if it fits 128 bits.
     fn get(&self) -> Option<i128> {
         (self.carry == 0).then_some(self.low)
     }

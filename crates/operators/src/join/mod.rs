@@ -1,18 +1,19 @@
-//! Rows of two streams side by side, where their keys are equal and they lie in the same window.
+//! Joins the rows of two streams whose keys are equal and which lie in the same window.
 //!
-//! A row that comes in is stored, and finds the rows of the other side that came before it: so each pair is found once,
-//! by the later of its two rows, and can be given out at once. When the watermark passes the end of a window, the
-//! rows that found nothing are given out by the outer kinds, and everything that the window held goes.
+//! An arriving row is stored, and finds the earlier rows of the other side: so each pair is found once, by the later
+//! of its two rows, and can be emitted at once. When the watermark passes the end of a window, the outer kinds emit
+//! the rows without a match, and the state of the window is dropped.
 //!
-//! JOIN-1. A pair is never buffered. What waits is one entry per row that came in: the row, and where it stands in the chain
-//!     of its matches. A chain only grows at its front, so that an entry sees the rows that were there when it was made.
-//! JOIN-2. A row has found something iff the other side has its key: nothing is noted per row.
-//! JOIN-3. A closed window stays until its rows have left, and is found in front of all others, with a row to give out, or
+//! JOIN-1. A pair is never buffered. The queue has one entry per arrived row: the row, and its position in the chain
+//!     of its matches. A chain only grows at its front, so that an entry sees the rows that were there when it was
+//!     made.
+//! JOIN-2. A row has a match iff the other side has its key: nothing is stored per row.
+//! JOIN-3. A closed window stays until its rows have left, and is first among all windows, with a row to emit, or
 //!     pairs are still waiting.
 //!
 //! - `state`: a window, its keys and its rows
 //! - `pairs`: the pairs that wait
-//! - `portable`: state taken apart, put together, written and read
+//! - `portable`: state split, merged, written and read
 
 mod pairs;
 mod portable;
@@ -33,16 +34,16 @@ use crate::rows::{any_null, borrowed, gathered, has_nulls};
 use pairs::{ChosenPairs, Pairs};
 use state::JoinWindow;
 
-/// What happens to rows without a match.
+/// The handling of rows without a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinKind {
     /// They are dropped.
     Inner,
-    /// Those of the left side go on with nulls.
+    /// Those of the left side are passed on with nulls.
     Left,
-    /// Those of the right side go on with nulls.
+    /// Those of the right side are passed on with nulls.
     Right,
-    /// Those of both sides go on with nulls.
+    /// Those of both sides are passed on with nulls.
     Full,
 }
 
@@ -54,7 +55,7 @@ const KINDS: [(JoinKind, &str); 4] = [
 ];
 
 impl JoinKind {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         KINDS
             .iter()
@@ -63,17 +64,17 @@ impl JoinKind {
             .expect("every kind is in the table")
     }
 
-    /// The kind of that name.
+    /// Returns the kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         KINDS.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
-    /// Every name there is.
+    /// Returns all names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         KINDS.iter().map(|(_, name)| *name)
     }
 
-    /// Whether rows of that side go on without a match.
+    /// Returns true if rows of that side are passed on without a match.
     fn keeps(self, side: usize) -> bool {
         match self {
             Self::Inner => false,
@@ -84,7 +85,7 @@ impl JoinKind {
     }
 }
 
-/// Where a join finds the columns of one side.
+/// The slots of one side.
 #[derive(Clone, Debug)]
 pub struct JoinPort {
     /// Event time, 64 bits wide.
@@ -93,35 +94,35 @@ pub struct JoinPort {
     pub watermark: SlotId,
     /// The keys.
     pub keys: Vec<SlotId>,
-    /// The other columns that go into the result, and how they are stored.
+    /// The other columns of the result, and their storage.
     pub columns: Vec<(SlotId, Physical)>,
 }
 
-/// What to join.
+/// The specification of a join.
 #[derive(Clone, Debug)]
 pub struct JoinSpec {
     /// The windows.
     pub windows: Aligned,
-    /// What happens to rows without a match.
+    /// The handling of rows without a match.
     pub kind: JoinKind,
     /// The left and the right side.
     pub ports: [JoinPort; 2],
-    /// How the keys are stored, on both sides.
+    /// The storage of the keys, on both sides.
     pub keys: Vec<Physical>,
     /// The types of the keys.
     pub key_types: Vec<DataType>,
     /// The types of the columns of each side.
     pub column_types: [Vec<DataType>; 2],
-    /// How the bounds of a window are stored in the results: as 64 bits, or as 32 for days.
+    /// The storage of a window's bounds in the results: 64 bits, or 32 for days.
     pub bounds: Physical,
-    /// Whether the results end with a column of event time.
+    /// True if the results end with a column of event time.
     pub emits_time: bool,
 }
 
-/// Joins two streams inside windows.
+/// Joins two streams within windows.
 ///
-/// The results have the bounds of the window, the keys, the columns of the left and of the right side, and event time if
-/// it was asked for. A key with a null in it equals nothing; NaN equals NaN, and -0.0 equals 0.0.
+/// The results have the bounds of the window, the keys, the columns of the left and of the right side, and event time
+/// if requested. A key with a null equals nothing; NaN equals NaN, and -0.0 equals 0.0.
 pub struct WindowJoin {
     spec: JoinSpec,
     /// The slots that each side reads: keys, then columns.
@@ -131,13 +132,13 @@ pub struct WindowJoin {
     pairs: Pairs,
     late: Late,
     placed: Placed,
-    /// The keys of the rows that come in.
+    /// The keys of the arriving rows.
     ids: Vec<u32>,
     chosen: ChosenPairs,
 }
 
 impl WindowJoin {
-    /// A join without state.
+    /// Creates a join without state.
     pub fn new(spec: JoinSpec) -> Self {
         let reads = |port: &JoinPort| {
             port.keys.iter().copied().chain(port.columns.iter().map(|(slot, _)| *slot)).collect()
@@ -161,7 +162,7 @@ impl WindowJoin {
         }
     }
 
-    /// Adds rows of one side to a window, and notes what they have found.
+    /// Adds rows of one side to a window, and queues those with matches.
     fn take(
         &mut self,
         number: WindowNumber,
@@ -186,7 +187,7 @@ impl WindowJoin {
         )
     }
 
-    /// Drops closed windows that have nothing more to give out (JOIN-3).
+    /// Drops closed windows that have nothing left to emit (JOIN-3).
     fn settle(&mut self) {
         if self.pairs.wait() {
             return;
@@ -200,12 +201,12 @@ impl WindowJoin {
         }
     }
 
-    /// The first window, if it is closed.
+    /// Returns the first window, if it is closed.
     fn closed(&self) -> Option<WindowNumber> {
         self.windows.first().filter(|number| *number < self.placing.closed_below())
     }
 
-    /// Gathers the rows that were chosen of a window into `out`.
+    /// Gathers the chosen rows of a window into `out`.
     fn write(&self, number: WindowNumber, out: &mut Run) {
         let window = self.windows.get(number).expect("JOIN-3: a window stays until its rows have left");
         let rows = self.chosen.ids.len();
@@ -278,7 +279,7 @@ impl Stateful for WindowJoin {
     }
 
     fn close_open(&mut self) -> Option<i64> {
-        // What is closed already is on its way out.
+        // Windows that are closed already are being emitted.
         let last = self.windows.last().filter(|last| *last >= self.placing.closed_below())?;
         self.note_left();
         let watermark = self.placing.close_through(last);
@@ -351,7 +352,7 @@ impl Stateful for WindowJoin {
 
     fn merge(&mut self, other: Box<dyn Stateful>) {
         let other: Box<dyn std::any::Any> = other;
-        let other = other.downcast::<Self>().expect("operators that were made alike are merged");
+        let other = other.downcast::<Self>().expect("operators of one specification are merged");
         self.take_other(*other);
     }
 }

@@ -1,6 +1,6 @@
-//! Pairs that wait to be given out.
+//! Pairs that wait to be emitted.
 //!
-//! Nothing but the rows that came in and have matches: where each stands in the chain of them (J1).
+//! The queue holds only the arrived rows that have matches: the position of each in the chain of them (JOIN-1).
 
 use std::mem::take;
 
@@ -24,57 +24,57 @@ struct MatchedRow {
 struct SideSegment {
     window: WindowNumber,
     side: usize,
-    /// Where its entries end; they start where those before it end.
+    /// End of its entries; they start where those before it end.
     end: usize,
 }
 
-/// The rows that have matches, in the order in which they came.
+/// The rows that have matches, in order of arrival.
 #[derive(Default)]
 pub(super) struct Pairs {
     segments: Vec<SideSegment>,
     found: Vec<MatchedRow>,
-    /// The segment and the entry that come next.
+    /// The next segment and entry.
     next_segment: usize,
     next: usize,
 }
 
-/// Rows of a window that go out together.
+/// Rows of a window that are emitted together.
 #[derive(Default)]
 pub(super) struct ChosenPairs {
-    /// The row of each side, beside each other.
+    /// The rows of each side, pair by pair.
     pub(super) sides: [Vec<u32>; 2],
     /// The key of both.
     pub(super) ids: Vec<u32>,
-    /// The only side there is, when the other is null.
+    /// The only side present, when the other is null.
     pub(super) alone: Option<usize>,
 }
 
 impl ChosenPairs {
-    /// Forgets what was chosen.
+    /// Clears the choice.
     pub(super) fn clear(&mut self) {
         self.sides.iter_mut().for_each(Vec::clear);
         self.ids.clear();
         self.alone = None;
     }
 
-    /// The rows of one side; `None` when they are null.
+    /// Returns the rows of one side; `None` when they are null.
     pub(super) fn rows(&self, side: usize) -> Option<&[u32]> {
         self.alone.is_none_or(|alone| alone == side).then(|| self.sides[side].as_slice())
     }
 }
 
 impl Pairs {
-    /// Whether there is any.
+    /// Returns true if any pair waits.
     pub(super) fn wait(&self) -> bool {
         self.next < self.found.len()
     }
 
-    /// Heap memory that those hold which wait.
+    /// Returns the heap memory of the queue.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(self.segments.as_slice()) + size_of_val(self.found.as_slice())
     }
 
-    /// The window of those that come next.
+    /// Returns the window of the next pairs.
     pub(super) fn window(&self) -> Option<WindowNumber> {
         self.segments.get(self.next_segment).map(|segment| segment.window)
     }
@@ -95,7 +95,7 @@ impl Pairs {
         let end = self.found.len();
         let segment = self.segments.last_mut().expect("a segment was begun");
         if segment.end == end {
-            self.segments.pop(); // nothing was found
+            self.segments.pop(); // no row has a match
         } else {
             segment.end = end;
         }

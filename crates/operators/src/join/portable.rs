@@ -1,10 +1,10 @@
-//! The state of a join taken apart, put together, written and read.
+//! The state of a join, split, merged, written and read.
 //!
-//! Whoever does so has taken all output before. What is written are the rows of both sides, in the tables `left` and
-//! `right`; everything else follows from them.
+//! The caller has taken all output before. The rows of both sides are written, in the tables `left` and `right`;
+//! everything else follows from them.
 //!
-//! JOIN_MERGE-1. Pairs of rows of one operator have been given out before its state is merged; pairs of rows of two operators have
-//!     not, and are output of the merged one.
+//! JOIN_MERGE-1. Pairs of rows of one operator were emitted before its state is merged; pairs of rows of two operators
+//!     were not, and are output of the merged one.
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf};
@@ -20,11 +20,11 @@ use crate::rows::{borrowed, gathered, key_columns};
 
 const OWNER: TableOwner = TableOwner { operator: "window_join", version: 1 };
 const TABLES: [&str; 2] = ["left", "right"];
-/// The rows of a window are counted with 32 bits, when they come in and wherever they go.
+/// The rows of a window are counted with 32 bits, wherever they are added.
 const FITS: &str = "the rows of a window are fewer than 2^32";
 
 impl WindowJoin {
-    /// A join made alike, without rows, with the same windows closed.
+    /// Creates a join of the same specification, without rows, with the same windows closed.
     fn alike(&self) -> Self {
         Self { placing: self.placing, ..Self::new(self.spec.clone()) }
     }
@@ -37,9 +37,9 @@ impl WindowJoin {
         key_columns(window.keys(), &self.spec.keys, ids)
     }
 
-    /// Takes the rows of these groups out.
+    /// Splits off the rows of these groups.
     pub(super) fn take_groups(&mut self, wanted: KeyGroups) -> Self {
-        assert!(!self.has_output(), "output is taken before state is taken apart");
+        assert!(!self.has_output(), "output is taken before state is split");
         let mut taken = self.alike();
         let mut of_keys = Vec::new();
         for number in self.windows.numbers() {
@@ -61,7 +61,7 @@ impl WindowJoin {
         taken
     }
 
-    /// The rows of a window whose keys have an id for which `goes` holds, as a window of their own.
+    /// Copies the rows of a window whose keys have an id for which `goes` holds into a window of their own.
     fn part(&self, window: &JoinWindow, goes: impl Fn(u32) -> bool) -> JoinWindow {
         let mut part = JoinWindow::new(&self.spec);
         for side in [0, 1] {
@@ -75,21 +75,21 @@ impl WindowJoin {
         part
     }
 
-    /// Takes the windows out that are over by that watermark.
+    /// Splits off the windows that are over by that watermark.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
-        assert!(!self.has_output(), "output is taken before state is taken apart");
+        assert!(!self.has_output(), "output is taken before state is split");
         let mut taken = self.alike();
         self.placing.advance(watermark);
         taken.windows = self.windows.remove_below(self.placing.closed_below());
         taken
     }
 
-    /// Takes in the state of another join (JOIN_MERGE-1).
+    /// Merges the state of another join (JOIN_MERGE-1).
     pub(super) fn take_other(&mut self, other: Self) {
-        assert!(!other.has_output(), "output is taken before state is put together");
+        assert!(!other.has_output(), "output is taken before state is merged");
         self.late.add(other.late);
-        // Which windows are closed follows from the watermarks that come here: what is late elsewhere need not be late
-        // here. Only an operator that has seen nothing yet goes on where the other one stopped.
+        // The watermarks that arrive here decide which windows are closed: a row that is late elsewhere need not be
+        // late here. Only an operator without any input yet continues where the other one stopped.
         if self.placing.is_fresh() && self.windows.first().is_none() {
             self.placing = other.placing;
         }
@@ -102,7 +102,8 @@ impl WindowJoin {
             let keys = [borrowed(&keys[0]), borrowed(&keys[1])];
             let Self { spec, windows, pairs, ids, .. } = self;
             let merge = |own: &mut JoinWindow| {
-                // The right rows find the left ones that were here before those that come along are linked.
+                // The arriving right rows find the earlier left ones before the left rows that arrive with them are
+                // linked.
                 own.identify(&keys[1], window.sides[1].ids.len(), ids)?;
                 pairs.begin(number, 1);
                 own.probe(1, ids, |row, first| pairs.push(row, first));
@@ -119,7 +120,7 @@ impl WindowJoin {
         self.settle();
     }
 
-    /// The rows of both sides.
+    /// Writes the rows of both sides.
     pub(super) fn write_snapshot(&self) -> StateSnapshot {
         let mut tables = Vec::new();
         for side in [0, 1] {
@@ -137,7 +138,7 @@ impl WindowJoin {
         StateSnapshot { tables }
     }
 
-    /// Puts the rows of a snapshot in the place of its own.
+    /// Replaces its rows by those of a snapshot.
     pub(super) fn read_snapshot(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         let mut restored = Self::new(self.spec.clone());
         let mut seen = [false; 2];
@@ -169,7 +170,7 @@ impl WindowJoin {
     }
 }
 
-/// Adds rows whose pairs have been given out.
+/// Adds rows whose pairs were emitted before.
 fn add(
     window: &mut JoinWindow,
     side: usize,

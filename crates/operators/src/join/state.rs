@@ -1,8 +1,8 @@
 //! One window of a join: its keys, and the rows of both sides.
 //!
 //! CHAIN-1. `heads[id][side]` is the last row of that side with that key, `next[row]` the one before it, and so on.
-//! CHAIN-2. A key with a null in it has an id and a place among the keys, but no chain: it equals nothing.
-//! CHAIN-3. The keys of both sides have one numbering.
+//! CHAIN-2. A key with a null has an id, but no chain: it equals nothing.
+//! CHAIN-3. The keys of both sides share one numbering.
 
 use penstock_memory::Column;
 use penstock_types::ComputeError;
@@ -21,7 +21,7 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Side {
     /// The key of each row.
     pub(super) ids: Vec<u32>,
-    /// The row before it with the same key (CHAIN-1).
+    /// The previous row with the same key (CHAIN-1).
     pub(super) next: Vec<u32>,
     rows: StoredRows,
 }
@@ -37,12 +37,12 @@ pub(super) struct JoinWindow {
     keys: KeyIndex,
     heads: Vec<[u32; 2]>,
     pub(super) sides: [Side; 2],
-    /// Which side is given out, and which of its rows comes next, once the window is closed.
+    /// The side that is being emitted, and its next row, once the window is closed.
     leaving: (usize, usize),
 }
 
 impl JoinWindow {
-    /// A window without rows.
+    /// Creates a window without rows.
     pub(super) fn new(spec: &JoinSpec) -> Self {
         let side = |number: usize| Side {
             ids: Vec::new(),
@@ -57,17 +57,17 @@ impl JoinWindow {
         }
     }
 
-    /// The keys (CHAIN-3).
+    /// Returns the keys (CHAIN-3).
     pub(super) fn keys(&self) -> &KeyIndex {
         &self.keys
     }
 
-    /// The columns of one side.
+    /// Returns the columns of one side.
     pub(super) fn columns(&self, side: usize) -> Vec<Column<'_>> {
         self.sides[side].rows.columns()
     }
 
-    /// Finds the ids of rows; keys that are new get new ones.
+    /// Finds the ids of rows; new keys get new ids.
     pub(super) fn identify(
         &mut self,
         keys: &[Column<'_>],
@@ -82,8 +82,8 @@ impl JoinWindow {
         Ok(())
     }
 
-    /// Links rows whose ids were found to those of their side, and tells `found` of each that has matches: its number, and
-    /// the first of them.
+    /// Links rows with known ids to those of their side, and calls `found` for each that has matches, with its number
+    /// and the first of them.
     pub(super) fn link(
         &mut self,
         side: usize,
@@ -122,7 +122,7 @@ impl JoinWindow {
         Ok(())
     }
 
-    /// Tells `found` of each row that will have matches, as [`JoinWindow::link`] does, without linking any.
+    /// Calls `found` for each row that will have matches, as [`JoinWindow::link`] does, without linking any.
     pub(super) fn probe(&self, side: usize, arriving: &[u32], mut found: impl FnMut(u32, u32)) {
         let first = self.sides[side].ids.len() as u32;
         for (&id, row) in arriving.iter().zip(first..) {
@@ -133,7 +133,7 @@ impl JoinWindow {
         }
     }
 
-    /// Keeps the columns of rows that were linked.
+    /// Stores the columns of linked rows.
     pub(super) fn store(&mut self, side: usize, columns: &[Column<'_>], rows: Option<&[u32]>, count: usize) {
         self.sides[side].rows.append(columns, rows, count);
     }
@@ -142,7 +142,7 @@ impl JoinWindow {
         self.heads[self.sides[side].ids[row] as usize][1 - side] == NONE
     }
 
-    /// Goes on to the next row that leaves without a match; whether there is one.
+    /// Moves to the next row that is emitted without a match; returns true if there is one.
     pub(super) fn find_unmatched(&mut self, kind: JoinKind) -> bool {
         let (mut side, mut row) = self.leaving;
         while side < 2 {
@@ -160,7 +160,7 @@ impl JoinWindow {
         false
     }
 
-    /// Chooses up to `room` rows that leave without a match, all of one side.
+    /// Chooses up to `room` rows that are emitted without a match, all of one side.
     pub(super) fn choose_unmatched(&mut self, kind: JoinKind, room: usize, chosen: &mut ChosenPairs) {
         chosen.clear();
         let (side, _) = self.leaving;

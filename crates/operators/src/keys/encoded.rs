@@ -1,8 +1,8 @@
 //! Keys of any columns, by the bytes of the row.
 //!
-//! Each row's key becomes one string of bytes, written column by column: a byte that says whether
-//! there is a value, then the value. Fixed-width values stand as they are (floats normalised),
-//! strings and binary behind their length. Equal keys have equal bytes, and the other way round.
+//! Each row's key becomes one string of bytes, written column by column: a byte that tells whether there is a value,
+//! then the value. Fixed-width values are written directly (floats normalised), strings and binary after their length.
+//! Equal keys have equal bytes, and vice versa.
 
 use std::hash::BuildHasher;
 
@@ -19,10 +19,10 @@ use crate::pick::Pick;
 /// Maps rows of columns to dense ids.
 #[derive(Clone)]
 pub struct EncodedKeys {
-    /// The bytes of all keys, one after the other, and where each ends.
+    /// The bytes of all keys, one after the other, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// By the hash of the bytes.
+    /// Ids by the hash of the bytes.
     table: KeyTable<u64>,
     hasher: RandomState,
 }
@@ -41,7 +41,7 @@ impl EncodedRows {
 }
 
 trait KeyBytes: Native {
-    /// The bytes that stand for the value.
+    /// Writes the bytes of the value.
     fn write(self, to: &mut [u8]);
     fn read(from: &[u8]) -> Self;
 }
@@ -55,7 +55,7 @@ macro_rules! key_bytes {
                 to.copy_from_slice(&($normal).to_le_bytes());
             }
             fn read(from: &[u8]) -> Self {
-                Self::from_le_bytes(from.try_into().expect("as many bytes as were written"))
+                Self::from_le_bytes(from.try_into().expect("as many bytes as `write` has written"))
             }
         }
     )*};
@@ -65,7 +65,7 @@ key_bytes!(i8, value => value; i16, value => value; i32, value => value; i64, va
     f32, value => if value.is_nan() { f32::NAN } else { value + 0.0 };
     f64, value => if value.is_nan() { f64::NAN } else { value + 0.0 });
 
-/// Runs one piece of code for whichever fixed-width type, another for views.
+/// Runs one expression for any fixed-width type, another for views.
 macro_rules! by_kind {
     ($values:expr, $slice:ident => $fixed:expr, ($views:ident, $buffers:ident) => $view:expr) => {
         penstock_memory::for_each_kind!(Values, $values, $slice => $fixed, ($views, $buffers) => $view)
@@ -112,7 +112,7 @@ fn write_fixed<T: KeyBytes>(values: &[T], column: &Column<'_>, at: &mut [usize],
     let width = size_of::<T>();
     for (row, &value) in values.iter().enumerate() {
         let place = at[row];
-        // What stands under a null is unspecified (COLUMN-2), so zeros stand for it.
+        // A value under a null is unspecified (COLUMN-2), so zeros are written instead.
         if column.is_valid(row) {
             bytes[place] = 1;
             value.write(&mut bytes[place + 1..place + 1 + width]);
@@ -122,27 +122,27 @@ fn write_fixed<T: KeyBytes>(values: &[T], column: &Column<'_>, at: &mut [usize],
 }
 
 impl EncodedKeys {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self { bytes: Vec::new(), ends: Vec::new(), table: KeyTable::new(), hasher: RandomState::default() }
     }
 
-    /// Says how many keys there will be, if this is like the last time.
+    /// Sets the expected number of keys, from the last use.
     pub fn expect(&mut self, keys: usize) {
         self.table.expect(keys);
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Heap memory that the index holds.
+    /// Returns the heap memory of the index.
     pub fn bytes(&self) -> usize {
         heap_bytes(&self.bytes) + heap_bytes(&self.ends) + self.table.bytes()
     }
@@ -152,7 +152,7 @@ impl EncodedKeys {
         &bytes[start..ends[id]]
     }
 
-    /// Appends the id that stands first where each row's key is looked for, if its hash is the same.
+    /// Appends the id in the first entry of each row's key, if its hash is the same.
     fn glance(&self, encoded: &EncodedRows, rows: usize, hashes: &mut Vec<u64>, ids: &mut Vec<u32>) {
         hashes.extend((0..rows).map(|row| self.hasher.hash_one(encoded.row(row))));
         self.table.glance(hashes.iter().map(|&hash| (hash, 0)), ids);
@@ -162,7 +162,7 @@ impl EncodedKeys {
         Self::key(&self.bytes, &self.ends, id as usize) == key
     }
 
-    /// Appends the id of each row's key.
+    /// Appends the id of each row's key; new keys get new ids.
     pub fn insert(&mut self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
         let (encoded, mut hashes, start) = (encode(columns, rows), Vec::with_capacity(rows), ids.len());
         self.glance(&encoded, rows, &mut hashes, ids);
@@ -246,7 +246,7 @@ impl EncodedKeys {
             let len =
                 u32::from_le_bytes(self.bytes[place + 1..place + 5].try_into().expect("four bytes")) as usize;
             let value = &self.bytes[place + 5..place + 5 + len];
-            // A buffer is closed before its offsets outgrow 32 bits.
+            // A payload ends before its offsets outgrow 32 bits.
             if payload.len() + len > u32::MAX as usize {
                 buffers.push(Buffer::from_vec(std::mem::take(&mut payload)).into());
             }

@@ -1,7 +1,7 @@
 //! The key groups of rows, column by column.
 //!
-//! What the hash of a value is, and how the hashes of several columns become one, is fixed in
-//! [`penstock_types::key_hash`]; here is only the loop around it.
+//! [`penstock_types::key_hash`] fixes the hash of a value and the combination of several columns; this module only has
+//! the loops.
 
 use arrow_schema::{DataType, TimeUnit};
 use penstock_memory::view::with_bytes;
@@ -9,7 +9,7 @@ use penstock_memory::{Column, Values};
 use penstock_types::KeyGroup;
 use penstock_types::key_hash::{self, Hash};
 
-/// Ticks of a unit in nanoseconds.
+/// Returns the nanoseconds of one tick of a unit.
 fn nanoseconds(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Second => 1_000_000_000,
@@ -100,7 +100,7 @@ fn add_column(column: Column<'_>, data_type: &DataType, out: &mut [Hash]) {
         (Values::View(views, payloads), _) => {
             let text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
             let of: fn(&[u8]) -> Hash = if text { key_hash::text } else { key_hash::binary };
-            // What stands under a null points nowhere.
+            // A view under a null points nowhere.
             for (row, (hash, &view)) in out.iter_mut().zip(views).enumerate() {
                 let value =
                     if column.is_valid(row) { with_bytes(view, payloads, of) } else { key_hash::NULL };

@@ -1,11 +1,11 @@
 //! One column of integers, times or bools.
 //!
-//! While the keys span a small range, or fill the one they span, a table indexed by `key - lowest` gives the id without
+//! While the keys span a small range, or fill a larger one, a table indexed by `key - lowest` gives the id without
 //! hashing; otherwise a hash table does.
 //!
-//! INTEGERS-1. `keys[id]` is the key with that id, as its 64 bits; the null key has the id `null`, and an
-//!     unused entry in `keys`.
-//! INTEGERS-2. Dense: `table[key - lowest]` is the id plus one, 0 for a key that is not there.
+//! INTEGERS-1. `keys[id]` is the key with that id, as its 64 bits; the null key has the id `null`, and an unused entry
+//!     in `keys`.
+//! INTEGERS-2. Dense: `table[key - lowest]` is the id plus one, 0 for a missing key.
 
 use penstock_memory::{Column, ColumnBuf, Physical, Values};
 
@@ -14,13 +14,13 @@ use super::table::{KeyTable, Seed};
 use crate::heap_bytes;
 use crate::pick::Pick;
 
-/// A table of so many entries is always worth it.
+/// A table of this many entries is always worth it.
 const SMALL_TABLE: u64 = 1024;
-/// A larger one is, while it has at most so many entries per key or row that it serves ...
+/// A larger one is, while it has at most this many entries per key or row that it serves ...
 const ENTRIES_PER_KEY: u64 = 16;
 /// ... and stays within half of a common L2 cache ...
 const LARGEST_TABLE: u64 = 64 * 1024;
-/// ... or has at most so many entries per key, which is less than hashing takes.
+/// ... or has at most this many entries per key, which is less than hashing takes.
 const FULL_ENTRIES_PER_KEY: u64 = 4;
 
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub struct IntegerKeys {
     expected: usize,
 }
 
-/// An integer as the 64 bits that stand for it.
+/// An integer as its 64 bits.
 trait KeyBits: Copy {
     fn bits(self) -> i64;
 }
@@ -61,7 +61,7 @@ impl KeyBits for u64 {
     }
 }
 
-/// Runs `$body` with `$slice` bound to the values, whatever integer they are.
+/// Runs `$body` with `$slice` bound to the values, whatever their integer type.
 macro_rules! with_integers {
     ($values:expr, $slice:ident => $body:expr) => {
         match $values {
@@ -81,12 +81,12 @@ macro_rules! with_integers {
 }
 
 impl IntegerKeys {
-    /// Whether keys of that storage are integers of at most 64 bits.
+    /// Returns true if keys of that storage are integers of at most 64 bits.
     pub fn holds(physical: Physical) -> bool {
         !matches!(physical, Physical::F32 | Physical::F64 | Physical::I128 | Physical::View)
     }
 
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self {
             keys: Vec::new(),
@@ -96,22 +96,22 @@ impl IntegerKeys {
         }
     }
 
-    /// Says how many keys there will be, if this is like the last time.
+    /// Sets the expected number of keys, from the last use.
     pub fn expect(&mut self, keys: usize) {
         self.expected = keys;
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Heap memory that the index holds.
+    /// Returns the heap memory of the index.
     pub fn bytes(&self) -> usize {
         heap_bytes(&self.keys)
             + match &self.places {
@@ -126,18 +126,18 @@ impl IntegerKeys {
         with_integers!(column.values, values => {
             self.glance(values, ids);
             self.place_nulls(column.valid, &mut ids[start..]);
-            // Mostly every key is known already, and this scan is all there is to it.
+            // Usually every key is known already, and this scan is all that is needed.
             if ids[start..].contains(&MISSING) {
                 self.insert_missing(values, column.valid, &mut ids[start..]);
             }
         });
     }
 
-    /// Appends ids without following collisions up: [`MISSING`] may also mean that the key stands elsewhere.
+    /// Appends ids without resolving collisions: [`MISSING`] may also mean that the key is in another entry.
     fn glance<T: KeyBits>(&self, values: &[T], ids: &mut Vec<u32>) {
         match &self.places {
             IdLookup::Dense { lowest, table } => ids.extend(values.iter().map(|&key| {
-                // A key below `lowest` wraps around to a place beyond the table; 0 - 1 wraps to MISSING.
+                // A key below `lowest` wraps around to an index beyond the table; 0 - 1 wraps to MISSING.
                 let place = key.bits().wrapping_sub(*lowest) as u64 as usize;
                 table.get(place).copied().unwrap_or(0).wrapping_sub(1)
             })),
@@ -189,7 +189,7 @@ impl IntegerKeys {
         let keys = &mut self.keys;
         match &mut self.places {
             IdLookup::Dense { lowest, table } => {
-                // After a change from hashing in the middle of a run the table may not reach that far.
+                // After a switch from hashing in the middle of a run the table may be too short.
                 let Some(place) = table.get_mut(key.wrapping_sub(*lowest) as u64 as usize) else {
                     self.cover(key, key, 0);
                     return self.insert_one(key);
@@ -225,7 +225,7 @@ impl IntegerKeys {
             .filter(move |(_, id)| Some(*id) != null)
     }
 
-    /// Makes room in the hash table, or does without it when the keys fill the range that they span.
+    /// Makes room in the hash table, or replaces it when the keys fill the range that they span.
     fn grow_hashed(&mut self) {
         let range = self.known().map(|(key, _)| key).fold(None, widened);
         if let Some((lowest, largest)) = range {
@@ -242,7 +242,7 @@ impl IntegerKeys {
         }
     }
 
-    /// Makes the table reach from `smallest` to `largest`, or gives up on tables.
+    /// Extends the table from `smallest` to `largest`, or switches to hashing.
     fn cover(&mut self, smallest: i64, largest: i64, rows: usize) {
         let IdLookup::Dense { lowest, table } = &mut self.places else {
             return;
@@ -260,7 +260,7 @@ impl IntegerKeys {
             .max((keys * ENTRIES_PER_KEY).min(LARGEST_TABLE))
             .max(self.keys.len() as u64 * FULL_ENTRIES_PER_KEY);
         if entries(from, to) <= allowed {
-            // A large table grows by half at least, so that keys that come in order do not copy it again and again.
+            // A large table grows by half at least, so that ascending keys do not copy it again and again.
             if old_len as u64 >= SMALL_TABLE {
                 let more = (old_len / 2) as i64;
                 let wider = if smallest < old_lowest {

@@ -1,7 +1,7 @@
-//! Keys to dense ids, once per run.
+//! Maps keys to dense ids, once per run.
 //!
-//! Equal keys get equal ids, and ids are counted from 0 without gaps, in the order in which keys are
-//! first seen. Null is a key like any other; NaN equals NaN; -0.0 equals 0.0.
+//! Equal keys get equal ids, and ids are counted from 0 without gaps, in the order in which keys are first seen. Null
+//! is a key like any other; NaN equals NaN; -0.0 equals 0.0.
 //!
 //! - [`integers`]: one column of integers, times or bools; a table without hashing while the range is small
 //! - `packed`: columns of fixed width that fit 16 bytes together
@@ -24,7 +24,7 @@ use integers::IntegerKeys;
 use packed::PackedKeys;
 use shared::SharedKeys;
 
-/// The id of a key that is not there.
+/// The id of a missing key.
 pub const MISSING: u32 = u32::MAX;
 
 /// Maps keys to dense ids.
@@ -32,7 +32,7 @@ pub const MISSING: u32 = u32::MAX;
 pub enum KeyIndex {
     /// No key column: every row has the same key.
     Single {
-        /// Whether any row came.
+        /// True once a row was seen.
         seen: bool,
     },
     /// One integer column.
@@ -43,7 +43,7 @@ pub enum KeyIndex {
     Packed128(PackedKeys<u128>),
     /// Any columns.
     Encoded(EncodedKeys),
-    /// Any columns, by way of a directory.
+    /// Any columns, by way of a shared directory.
     Shared(SharedKeys),
 }
 
@@ -62,7 +62,7 @@ macro_rules! by_kind {
 }
 
 impl KeyIndex {
-    /// An empty index over key columns of that storage.
+    /// Creates an empty index over key columns of that storage.
     pub fn new(columns: &[Physical]) -> Self {
         match columns {
             [] => Self::Single { seen: false },
@@ -73,7 +73,7 @@ impl KeyIndex {
         }
     }
 
-    /// The same; if this is like the last time, there will be so many keys.
+    /// Creates an empty index that expects this many keys.
     pub fn expecting(columns: &[Physical], expected: usize) -> Self {
         let mut index = Self::new(columns);
         match &mut index {
@@ -86,17 +86,17 @@ impl KeyIndex {
         index
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         by_kind!(self, seen => usize::from(*seen), keys => keys.len(), keys => keys.len())
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Heap memory that the index holds.
+    /// Returns the heap memory of the index.
     pub fn bytes(&self) -> usize {
         by_kind!(self, _seen => 0, keys => keys.bytes(), keys => keys.bytes())
     }
@@ -122,7 +122,7 @@ impl KeyIndex {
         self.insert(&keys.iter().map(ColumnBuf::as_column).collect::<Vec<_>>(), other.len(), ids);
     }
 
-    /// Fills `ids` with the id of each row's key, [`MISSING`] for those that are not there.
+    /// Fills `ids` with the id of each row's key, [`MISSING`] for missing ones.
     pub fn find(&self, columns: &[Column<'_>], rows: usize, ids: &mut Vec<u32>) {
         ids.clear();
         by_kind!(self, seen => ids.resize(rows, if *seen { 0 } else { MISSING }),

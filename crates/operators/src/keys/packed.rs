@@ -1,6 +1,7 @@
-//! Fixed-width columns that fit 64 or 128 bits together: they are packed side by side into one number.
+//! Fixed-width columns that fit 64 or 128 bits together: they are packed into one number.
 //!
-//! PACKED-1. A value takes the bits of its width, floats normalised; a null takes none, and its bit of `nulls` is set.
+//! PACKED-1. A value takes the bits of its width, floats normalised; a null takes zeros, and its bit of `nulls` is
+//!     set.
 
 use penstock_memory::{Column, ColumnBuf, Native, Physical};
 
@@ -40,7 +41,7 @@ impl Packing for u128 {
     }
 }
 
-/// A value as the bits that equal values share.
+/// A value as bits that equal values share.
 pub trait PackedBits: Native {
     fn pack(self) -> u128;
     fn unpack(bits: u128) -> Self;
@@ -82,10 +83,10 @@ packed_bits!(floats f32, f64);
 /// Maps rows of fixed-width columns to dense ids.
 #[derive(Clone)]
 pub struct PackedKeys<K> {
-    /// Where each column begins, in bits.
+    /// The bit at which each column begins.
     shifts: Vec<u32>,
     keys: Vec<K>,
-    /// Which columns of a key are null; empty while none was.
+    /// Null columns of each key; empty while no key has one.
     nulls: Vec<u32>,
     table: KeyTable<K>,
 }
@@ -127,13 +128,13 @@ fn pack_column<T: PackedBits, K: Packing>(
 }
 
 impl<K: Packing> PackedKeys<K> {
-    /// Whether columns of that storage fit.
+    /// Returns true if columns of that storage fit.
     pub fn holds(columns: &[Physical]) -> bool {
         !columns.contains(&Physical::View)
             && columns.iter().map(|column| column.width()).sum::<usize>() <= K::BYTES
     }
 
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new(columns: &[Physical]) -> Self {
         let mut next = 0;
         let shifts = columns.iter().map(|column| {
@@ -144,22 +145,22 @@ impl<K: Packing> PackedKeys<K> {
         Self { shifts: shifts.collect(), keys: Vec::new(), nulls: Vec::new(), table: KeyTable::new() }
     }
 
-    /// Says how many keys there will be, if this is like the last time.
+    /// Sets the expected number of keys, from the last use.
     pub fn expect(&mut self, keys: usize) {
         self.table.expect(keys);
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Heap memory that the index holds.
+    /// Returns the heap memory of the index.
     pub fn bytes(&self) -> usize {
         heap_bytes(&self.shifts) + heap_bytes(&self.keys) + heap_bytes(&self.nulls) + self.table.bytes()
     }

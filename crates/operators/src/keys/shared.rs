@@ -1,11 +1,12 @@
-//! Keys of many states side by side, which are looked up in one directory.
+//! Keys of several states, looked up in one directory.
 //!
 //! The panes of sliding windows have mostly the same keys. Each would fill a table of its own with them; instead the
-//! directory numbers every key once, and a state only notes which numbers it has met. States with one directory know
-//! each other's keys without hashing them.
+//! directory numbers every key once, and a state only stores the numbers it has met. States with one directory
+//! recognise each other's keys without hashing them.
 //!
-//! SHARED_KEYS-1. `numbers[id]` is the number of the key with that id, and `ids[number]` the id, [`MISSING`] where there is none.
-//! SHARED_KEYS-2. A directory only grows. It is gone with the last state that has it.
+//! SHARED_KEYS-1. `numbers[id]` is the number of the key with that id, and `ids[number]` the id, [`MISSING`] where
+//!     there is none.
+//! SHARED_KEYS-2. A directory only grows. It is dropped with the last state that uses it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,12 +16,12 @@ use super::{KeyIndex, MISSING};
 use crate::heap_bytes;
 use crate::pick::Pick;
 
-/// The keys of many states.
+/// The keys of several states.
 #[derive(Clone)]
 pub struct Directory(Arc<Mutex<KeyIndex>>);
 
 impl Directory {
-    /// An empty directory over key columns of that storage.
+    /// Creates an empty directory over key columns of that storage.
     pub fn new(columns: &[Physical]) -> Self {
         Self(Arc::new(Mutex::new(KeyIndex::new(columns))))
     }
@@ -30,27 +31,27 @@ impl Directory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys().len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Heap memory that it holds.
+    /// Returns its heap memory.
     pub fn bytes(&self) -> usize {
         self.keys().bytes()
     }
 
-    /// Whether somebody else has it too.
+    /// Returns true if it has another user.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// An index without keys, which are looked up here.
+    /// Creates an index without keys, which looks them up here.
     pub fn index(&self) -> KeyIndex {
         KeyIndex::Shared(SharedKeys { directory: self.clone(), numbers: Vec::new(), ids: Vec::new() })
     }
@@ -65,22 +66,22 @@ pub struct SharedKeys {
 }
 
 impl SharedKeys {
-    /// Where its keys are looked up.
+    /// Returns the directory of its keys.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Heap memory that the index holds beside its directory.
+    /// Returns the heap memory of the index, without its directory.
     pub fn bytes(&self) -> usize {
         heap_bytes(&self.numbers) + heap_bytes(&self.ids)
     }
@@ -88,7 +89,7 @@ impl SharedKeys {
     /// Replaces numbers by ids; new keys get new ids.
     fn take_in(&mut self, known: usize, numbers: &mut [u32]) {
         self.ids.resize(known, MISSING);
-        // Which rows bring a new key is anybody's guess: the next number is written anyway, and stays if it is one.
+        // A branch on new keys would be unpredictable: the next number is always written, and kept if the key is new.
         let mut next = self.numbers.len();
         self.numbers.resize(next + numbers.len(), 0);
         for number in numbers {
@@ -112,7 +113,7 @@ impl SharedKeys {
         self.take_in(known, ids);
     }
 
-    /// Fills `ids` with the id of each key of another index, if both have one directory.
+    /// Fills `ids` with the id of each key of another index; returns false unless both share one directory.
     pub fn insert_beside(&mut self, other: &Self, ids: &mut Vec<u32>) -> bool {
         let same = Arc::ptr_eq(&self.directory.0, &other.directory.0);
         if same {

@@ -1,10 +1,10 @@
-//! Rows that an operator keeps, and what operators that keep rows of windows share.
+//! Rows kept by operators, and the parts shared by operators that keep rows of windows.
 //!
 //! - [`stored`]: one column of rows, owned; [`StoredRows`]: several
-//! - [`placing`]: which windows the rows of a run belong to, and which rows are late
+//! - [`placing`]: assigns the rows of a run to windows, and finds late rows
 //! - [`order`]: the engine's order of two cells
-//! - [`tables`]: rows into portable tables and back
-//! - [`windows`]: the windows of an operator, and what they hold together
+//! - [`tables`]: converts rows to portable tables and back
+//! - [`windows`]: the windows of an operator, and their total size
 //! - [`results`]: the columns that the results of all windows have
 
 pub(crate) mod order;
@@ -28,22 +28,22 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    /// No rows, of columns of that storage.
+    /// Creates an empty set of columns of that storage.
     pub(crate) fn new(columns: impl IntoIterator<Item = Physical>) -> Self {
         Self { columns: columns.into_iter().map(StoredColumn::new).collect(), len: 0 }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(crate) fn columns(&self) -> Vec<Column<'_>> {
         self.columns.iter().map(StoredColumn::as_column).collect()
     }
 
-    /// One column.
+    /// Returns one column.
     pub(crate) fn column(&self, number: usize) -> Column<'_> {
         self.columns[number].as_column()
     }
@@ -56,42 +56,42 @@ impl StoredRows {
         self.len += rows.map_or(count, <[u32]>::len);
     }
 
-    /// Puts row `from` of `columns` in the place of row `row`.
+    /// Replaces row `row` by row `from` of `columns`.
     pub(crate) fn replace(&mut self, row: usize, columns: &[Column<'_>], from: usize) {
         for (stored, column) in self.columns.iter_mut().zip(columns) {
             stored.replace(row, *column, from);
         }
     }
 
-    /// Heap memory that the rows hold.
+    /// Returns the heap memory of the rows.
     pub(crate) fn bytes(&self) -> usize {
         heap_bytes(&self.columns) + self.columns.iter().map(StoredColumn::bytes).sum::<usize>()
     }
 }
 
-/// The rows of a column that `rows` names, as a column of their own.
+/// Returns the rows of a column that `rows` names, as a column of their own.
 pub(crate) fn gathered(column: Column<'_>, rows: &[u32]) -> ColumnBuf {
     let mut gathered = ColumnBuf::new(column.values.physical());
     gathered.gather(column, rows);
     gathered
 }
 
-/// Whether any of the columns is null in that row.
+/// Returns true if any of the columns is null in that row.
 pub(crate) fn any_null(columns: &[Column<'_>], row: usize) -> bool {
     columns.iter().any(|column| !column.is_valid(row))
 }
 
-/// Whether any of the columns has a null.
+/// Returns true if any of the columns has a null.
 pub(crate) fn has_nulls(columns: &[Column<'_>]) -> bool {
     columns.iter().any(|column| column.valid.is_some_and(|mask| mask.contains(&0)))
 }
 
-/// Scratch columns, borrowed.
+/// Borrows scratch columns.
 pub(crate) fn borrowed(columns: &[ColumnBuf]) -> Vec<Column<'_>> {
     columns.iter().map(ColumnBuf::as_column).collect()
 }
 
-/// The keys with these ids, one column per key column.
+/// Returns the keys with these ids, one column per key column.
 pub(crate) fn key_columns(index: &KeyIndex, kinds: &[Physical], ids: Pick<'_>) -> Vec<ColumnBuf> {
     let mut columns: Vec<ColumnBuf> = kinds.iter().map(|kind| ColumnBuf::new(*kind)).collect();
     index.write_picked(ids, &mut columns);

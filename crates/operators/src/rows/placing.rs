@@ -1,9 +1,9 @@
-//! Which windows the rows of a run belong to, and which rows are late.
+//! Assigns the rows of a run to windows, and finds late rows.
 //!
-//! PLACING-1. A row belongs to the windows that its time lies in, except those that are over by the watermark of its own
-//!     source just before it, and those that were closed. A row that is left with none is late.
-//! PLACING-2. A run mostly lies in the same windows as a whole; then it is not cut, and its times are read only where the
-//!     source has not noted their range.
+//! PLACING-1. A row belongs to the windows that contain its time, except those that are over by the watermark of its
+//!     own source just before it, and those that were closed. A row without any window left is late.
+//! PLACING-2. Usually all rows of a run lie in the same windows; then the run is not cut, and its times are read only
+//!     where the source has not stored their range.
 
 use std::collections::HashMap;
 
@@ -26,23 +26,23 @@ pub(crate) struct WindowRange {
     to: usize,
 }
 
-/// A run, cut into the rows that go into the same windows.
+/// A run, cut into ranges of rows that go into the same windows.
 #[derive(Default)]
 pub(crate) struct Placed {
-    /// The pieces.
+    /// The ranges.
     pub(crate) spans: Vec<WindowRange>,
-    /// The rows of all spans, one span after the other; nothing when one span has all rows.
+    /// The rows of all ranges, one range after the other; empty when one range has all rows.
     order: Vec<u32>,
     cut: bool,
 }
 
 impl Placed {
-    /// The rows of a span; `None` for all rows of the run.
+    /// Returns the rows of a range; `None` for all rows of the run.
     pub(crate) fn rows(&self, span: WindowRange) -> Option<&[u32]> {
         self.cut.then(|| &self.order[span.from..span.to])
     }
 
-    /// Puts rows in order of their spans, which have been counted in `to`.
+    /// Sorts rows by range; `to` holds the counts of the ranges.
     fn sort(&mut self, of_row: &[u32]) {
         let mut end = 0;
         for span in &mut self.spans {
@@ -58,7 +58,7 @@ impl Placed {
         self.cut = true;
     }
 
-    /// Leaves only the rows that `keep` says.
+    /// Keeps only the rows for which `keep` returns true.
     pub(crate) fn retain(&mut self, rows: usize, keep: impl Fn(usize) -> bool) {
         if !self.cut {
             self.cut = true;
@@ -84,69 +84,69 @@ impl Placed {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placing {
     windows: Aligned,
-    /// Windows below are closed.
+    /// Windows below this number are closed.
     closed_below: WindowNumber,
-    /// The watermark that this amounts to.
+    /// The watermark with the same effect.
     closed_by: i64,
-    /// How far event time has come behind the operator at least (CONTRACT-4). Only kept where laws are checked.
+    /// A lower bound of the watermark after the operator (CONTRACT-4). Only kept where laws are checked.
     left: i64,
 }
 
-/// The span of a late row.
+/// The range of a late row.
 const LATE: u32 = u32::MAX;
 
 impl Placing {
-    /// All windows are open.
+    /// Starts with all windows open.
     pub(crate) fn new(windows: Aligned) -> Self {
         Self { windows, closed_below: WindowNumber::MIN, closed_by: NEVER, left: NEVER }
     }
 
-    /// Windows below this number are closed.
+    /// Returns the number below which windows are closed.
     pub(crate) fn closed_below(&self) -> WindowNumber {
         self.closed_below
     }
 
-    /// The watermark that this amounts to.
+    /// Returns the watermark with the same effect.
     pub(crate) fn closed_by(&self) -> i64 {
         self.closed_by
     }
 
-    /// Notes how far event time has come behind the operator, before it goes on: nothing waits to leave.
+    /// Stores the watermark after the operator, before it advances: no result waits to leave.
     pub(crate) fn note_left(&mut self) {
         self.left = self.closed_by;
     }
 
-    /// Results of that window leave now.
+    /// Checks that results of that window may leave now.
     pub(crate) fn check_result(&self, window: WindowNumber) {
         let time = self.windows.last_tick(window);
-        law!(time >= self.left, "a window of {time} comes behind the watermark {}", self.left); // CONTRACT-4
+        law!(time >= self.left, "a window of {time} comes after the watermark {}", self.left); // CONTRACT-4
     }
 
-    /// Closes what is over by that watermark.
+    /// Closes the windows that are over by that watermark.
     pub(crate) fn advance(&mut self, watermark: i64) {
         law!(watermark >= self.closed_by, "windows go back from {} to {watermark}", self.closed_by); // CONTRACT-4
         self.close_below(self.windows.first_window(watermark), watermark);
     }
 
-    /// Closes the windows up to and with `last`. The watermark that this amounts to.
+    /// Closes the windows up to and including `last`; returns the watermark with the same effect.
     pub(crate) fn close_through(&mut self, last: WindowNumber) -> i64 {
         let watermark = self.windows.bounds(last).1;
         self.close_below(last + 1, watermark);
         watermark
     }
 
-    /// Closes the windows below that number, which `watermark` amounts to.
+    /// Closes the windows below that number, with the effect of `watermark`.
     pub(crate) fn close_below(&mut self, number: WindowNumber, watermark: i64) {
         self.closed_below = self.closed_below.max(number);
         self.closed_by = self.closed_by.max(watermark);
     }
 
-    /// Whether nothing was closed yet.
+    /// Returns true if no window was closed yet.
     pub(crate) fn is_fresh(&self) -> bool {
         self.closed_below == WindowNumber::MIN
     }
 
-    /// Cuts a run by window (PLACING-1, PLACING-2). The late rows are in no span.
+    /// Cuts a run by window (PLACING-1, PLACING-2). The late rows are in no range.
     pub(crate) fn place(&self, run: &mut Run, time: SlotId, watermark: SlotId, placed: &mut Placed) -> Late {
         placed.spans.clear();
         placed.order.clear();
@@ -162,7 +162,7 @@ impl Placing {
         self.cut(run, time, watermark, placed)
     }
 
-    /// The rows of a run that are late.
+    /// Lists the late rows of a run.
     pub(crate) fn late_rows(&self, run: &mut Run, time: SlotId, watermark: SlotId, rows: &mut Vec<u32>) {
         rows.clear();
         let mut placed = Placed::default();
@@ -174,7 +174,7 @@ impl Placing {
         }
     }
 
-    /// The first window that is not over or closed for any of the rows.
+    /// Returns the first window that is neither over nor closed for some row.
     fn floor(&self, run: &mut Run, watermark: SlotId) -> WindowNumber {
         let highest = if run.holds(watermark) {
             run.ready(&[watermark]);
@@ -185,7 +185,7 @@ impl Placing {
         highest.map_or(self.closed_below, |mark| self.closed_below.max(self.windows.first_window(mark)))
     }
 
-    /// The windows that every row of the run belongs to, if they are the same.
+    /// Returns the windows that every row of the run belongs to, if they are the same.
     fn common_windows(
         &self,
         run: &mut Run,
@@ -213,7 +213,7 @@ impl Placing {
         let mut mark_panes = Vec::new();
         match (marks, run.watermark()) {
             (Some(marks), _) => self.windows.panes(marks, &mut mark_panes),
-            // A pane's number stands for its times here, and without a watermark no two differ.
+            // A pane's number represents its times here; without a watermark all rows share one number.
             (None, mark) => mark_panes.resize(times.len(), mark.map_or(0, |mark| self.windows.pane(mark))),
         }
         let mut late = Late::default();
@@ -254,7 +254,7 @@ impl Placing {
 }
 
 impl Late {
-    /// Adds rows that came too late elsewhere or since.
+    /// Adds other late rows.
     pub(crate) fn add(&mut self, other: Self) {
         self.rows = self.rows.saturating_add(other.rows);
         self.by = self.by.max(other.by);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "a window of 19 comes behind the watermark 20"))]
+    #[cfg_attr(debug_assertions, should_panic(expected = "a window of 19 comes after the watermark 20"))]
     fn a_window_that_comes_too_late_is_found_out() {
         at_twenty().check_result(2);
         at_twenty().check_result(1);

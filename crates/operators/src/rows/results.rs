@@ -4,7 +4,8 @@ use penstock_memory::{Physical, Run, SlotId};
 use penstock_progress::Aligned;
 use penstock_progress::aligned::WindowNumber;
 
-/// Puts start and end of a window into the first two slots. A bound beyond 32 bits is given as the last day there is.
+/// Puts start and end of a window into the first two slots. A bound beyond 32 bits is given as the last representable
+/// day.
 pub(crate) fn put_bounds(out: &mut Run, windows: Aligned, window: WindowNumber, bounds: Physical) {
     let (start, end) = windows.bounds(window);
     for (slot, bound) in [(0, start), (1, end)] {
@@ -21,7 +22,7 @@ pub(crate) fn put_bounds(out: &mut Run, windows: Aligned, window: WindowNumber, 
     }
 }
 
-/// Puts the event time of the results of a window into a slot: the last time that lies in it.
+/// Puts the event time of a window's results into a slot: the last time in the window.
 pub(crate) fn put_time(out: &mut Run, slot: SlotId, windows: Aligned, window: WindowNumber) {
     let rows = out.len();
     let mut column = out.scratch(Physical::I64);

@@ -1,7 +1,7 @@
 //! One column of rows that an operator keeps.
 //!
-//! STORED-1. It owns everything: bytes of long strings are copied into arenas of its own when a row comes. What is gathered
-//!     from it shares those arenas, so that a result costs no copy of its strings.
+//! STORED-1. It owns all its bytes: those of long strings are copied into its arenas when a row is added. Gathered
+//!     columns share those arenas, so that a result needs no copy of its strings.
 //! STORED-2. The mask is empty while no row is null, and as long as the values afterwards.
 //! STORED-3. A view under a null is that of the empty string.
 
@@ -17,7 +17,7 @@ use crate::heap_bytes;
 const SMALLEST_ARENA: usize = 1 << 10;
 /// Later ones are half as long as all before them, up to this.
 const LARGEST_ARENA: usize = 64 << 20;
-/// Bytes that no row needs any more are not worth a copy of the others below this.
+/// Fewer unused bytes than this are not worth a copy of the others.
 const WORTH_COMPACTING: usize = 16 << 10;
 
 /// The bytes of long strings.
@@ -26,12 +26,12 @@ struct Arenas {
     filling: Option<ArenaWriter>,
     /// Capacity of all arenas.
     held_bytes: usize,
-    /// Bytes in them that no row needs any more.
+    /// Bytes in them that no row uses any more.
     dead_bytes: usize,
 }
 
 impl Arenas {
-    /// Copies a long value in. `payloads` are the arenas, of which the one that is filled is the last.
+    /// Copies a long value in. `payloads` are the arenas; the last one is being filled.
     fn push(&mut self, payloads: &mut Vec<Payload>, value: &[u8]) -> u128 {
         let offset = self.filling.as_mut().and_then(|arena| arena.push(value)).unwrap_or_else(|| {
             let usual = (self.held_bytes / 2).clamp(SMALLEST_ARENA, LARGEST_ARENA);
@@ -45,7 +45,8 @@ impl Arenas {
         make_view(value, payloads.len() as u32 - 1, offset)
     }
 
-    /// The view of a value of another column, with its bytes in these arenas where they do not stand in the view.
+    /// Returns the view of a value of another column, with its bytes copied into these arenas unless the view holds
+    /// them.
     fn own(&mut self, payloads: &mut Vec<Payload>, view: u128, from: Payloads<'_>) -> u128 {
         if view_len(view) <= INLINE_BYTES {
             return view;
@@ -54,7 +55,7 @@ impl Arenas {
     }
 }
 
-/// Bytes of a value that do not stand in its view.
+/// Returns the bytes of a value outside its view.
 fn outside_bytes(view: u128) -> usize {
     if view_len(view) <= INLINE_BYTES { 0 } else { view_len(view) }
 }
@@ -66,7 +67,7 @@ pub(crate) struct StoredColumn {
     arenas: Arenas,
 }
 
-/// Runs `$fixed` with the values of two columns of one storage, whichever it is, or `$views`.
+/// Runs `$fixed` with the values of two columns of one storage, or `$views`.
 macro_rules! both {
     ($from:expr, $to:expr, ($source:ident, $target:ident) => $fixed:expr,
         ($views:ident, $payloads:ident, $own_views:ident, $own_payloads:ident) => $view:expr) => {
@@ -84,18 +85,18 @@ macro_rules! both {
 }
 
 impl StoredColumn {
-    /// A column without rows.
+    /// Creates a column without rows.
     pub(crate) fn new(physical: Physical) -> Self {
         Self { values: ValuesBuf::new(physical), valid: Vec::new(), arenas: Arenas::default() }
     }
 
-    /// The column, borrowed.
+    /// Borrows the column.
     pub(crate) fn as_column(&self) -> Column<'_> {
         let valid = if self.valid.is_empty() { None } else { Some(self.valid.as_slice()) };
         Column { values: self.values.as_values(), valid }
     }
 
-    /// Heap memory that the column holds.
+    /// Returns the heap memory of the column.
     pub(crate) fn bytes(&self) -> usize {
         let of_values = for_each_kind!(ValuesBuf, &self.values, vec => heap_bytes(vec),
             (views, payloads) => heap_bytes(views) + heap_bytes(payloads));
@@ -138,7 +139,7 @@ impl StoredColumn {
         }
     }
 
-    /// Puts row `from` of `column` in the place of row `row`.
+    /// Replaces row `row` by row `from` of `column`.
     pub(crate) fn replace(&mut self, row: usize, column: Column<'_>, from: usize) {
         let valid = column.is_valid(from);
         let arenas = &mut self.arenas;
@@ -157,7 +158,7 @@ impl StoredColumn {
     }
 }
 
-/// Copies the bytes that rows still need into new arenas.
+/// Copies the bytes that rows still use into new arenas.
 fn compact(arenas: &mut Arenas, views: &mut [u128], payloads: &mut Vec<Payload>) {
     *arenas = Arenas::default();
     let old = std::mem::take(payloads);

@@ -1,11 +1,11 @@
-//! Rows of windows into portable tables and back.
+//! Converts rows of windows to portable tables and back.
 //!
-//! A table has the number of the window, the keys and the columns of each row. A long one is several batches of the same
-//! schema. Its metadata says whose it is (`penstock.operator`, `penstock.version`, `penstock.table`), which windows are
-//! closed (`penstock.closed_below`, `penstock.closed_by`) and which rows were late (`penstock.late_rows`,
-//! `penstock.late_by`).
+//! A table has the number of the window, the keys and the columns of each row. A long one is several batches of the
+//! same schema. Its metadata names the operator and the table (`penstock.operator`, `penstock.version`,
+//! `penstock.table`), the closed windows (`penstock.closed_below`, `penstock.closed_by`) and the late rows
+//! (`penstock.late_rows`, `penstock.late_by`).
 //!
-//! TABLES-1. What is read may come from anywhere: nothing in it is taken for granted, and nothing in it can panic.
+//! TABLES-1. The input may come from anywhere: nothing in it is trusted, and nothing in it can cause a panic.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ const CLOSED_BY: &str = "penstock.closed_by";
 const LATE_ROWS: &str = "penstock.late_rows";
 const LATE_BY: &str = "penstock.late_by";
 
-/// A number with as many digits as windows may need.
+/// A number with enough digits for any window.
 const NUMBER: DataType = DataType::Decimal128(38, 0);
 
-/// Whose tables they are.
+/// The owner of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct TableOwner {
     /// The operator.
@@ -42,12 +42,12 @@ pub(crate) struct TableOwner {
 }
 
 impl TableOwner {
-    /// An error about what is in a snapshot.
+    /// Makes an error about the content of a snapshot.
     pub(crate) fn broken(self, reason: impl ToString) -> SnapshotError {
         SnapshotError::Broken { operator: self.operator, reason: reason.to_string() }
     }
 
-    /// Checks that the batch is of this operator and version; the name of its table.
+    /// Checks that the batch is of this operator and version; returns the name of its table.
     pub(crate) fn table(self, batch: &RecordBatch) -> Result<String, SnapshotError> {
         let schema = batch.schema();
         let said = |key: &str| schema.metadata().get(key).map_or("nobody", String::as_str);
@@ -60,7 +60,7 @@ impl TableOwner {
         Ok(said(TABLE).to_owned())
     }
 
-    /// Which windows were closed when the batch was written, and which rows were late.
+    /// Returns the closed windows and the late rows at the time the batch was written.
     pub(crate) fn notes(
         self,
         batch: &RecordBatch,
@@ -86,7 +86,7 @@ impl TableOwner {
     }
 }
 
-/// The form in which a type is written: strings with offsets that every length fits.
+/// Returns the form in which a type is written: strings with 64-bit offsets.
 fn written(data_type: &DataType) -> DataType {
     match decoded(data_type) {
         DataType::Utf8 | DataType::Utf8View => DataType::LargeUtf8,
@@ -115,7 +115,7 @@ pub(crate) struct TableWriter {
 }
 
 impl TableWriter {
-    /// A table of that name, with keys and columns of these types.
+    /// Creates a table of that name, with keys and columns of these types.
     pub(crate) fn new(
         owner: TableOwner,
         table: &str,
@@ -144,22 +144,22 @@ impl TableWriter {
         self.exporter.append(&all, rows).expect("rows are kept in the types that the plan gave them");
     }
 
-    /// The table: at least one batch.
+    /// Returns the table: at least one batch.
     pub(crate) fn finish(self) -> Vec<RecordBatch> {
         let batches = self.exporter.finish().expect("rows are kept in the types that the plan gave them");
         if batches.is_empty() { vec![RecordBatch::new_empty(self.schema)] } else { batches }
     }
 }
 
-/// Rows of one batch that are of one window.
+/// Rows of one batch that belong to one window.
 pub(crate) struct TableRows {
     /// The window.
     pub(crate) window: WindowNumber,
-    /// Which rows of the batch.
+    /// Numbers of the rows in the batch.
     pub(crate) rows: Vec<u32>,
 }
 
-/// Reads one batch of a table: its keys and columns, and which of its rows are of which window (TABLES-1).
+/// Reads one batch of a table: its keys and columns, and its rows by window (TABLES-1).
 pub(crate) fn read_batch(
     owner: TableOwner,
     batch: &RecordBatch,

@@ -1,17 +1,17 @@
-//! The windows that an operator keeps, and what they hold together.
+//! The windows that an operator keeps, and their total size.
 //!
-//! WINDOW_MAP-1. `bytes` and `rows` are what all windows hold: each counts with what it had when it was last updated.
+//! WINDOW_MAP-1. `bytes` and `rows` are the sums over all windows, each with its size at its last update.
 
 use std::collections::BTreeMap;
 
 use penstock_progress::aligned::WindowNumber;
 
-/// What an operator keeps of one window.
+/// The state that an operator keeps of one window.
 pub(crate) trait WindowState {
-    /// Heap memory that it holds. Takes no longer with more rows.
+    /// Returns its heap memory. The cost does not depend on the number of rows.
     fn bytes(&self) -> usize;
 
-    /// Rows that were taken in.
+    /// Returns the number of rows consumed.
     fn rows(&self) -> u64;
 }
 
@@ -29,48 +29,48 @@ pub(crate) struct WindowMap<W> {
 }
 
 impl<W: WindowState> WindowMap<W> {
-    /// No window.
+    /// Creates an empty map.
     pub(crate) fn new() -> Self {
         Self { windows: BTreeMap::new(), bytes: 0, rows: 0 }
     }
 
-    /// Heap memory that the windows hold.
+    /// Returns the heap memory of the windows.
     pub(crate) fn bytes(&self) -> usize {
         // The nodes of the map are at least half full.
         self.bytes + self.windows.len() * size_of::<(WindowNumber, CountedWindow<W>)>() * 2
     }
 
-    /// Rows that were taken into them; one that is in several windows counts for each.
+    /// Returns the rows consumed; a row in several windows counts for each.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The first number.
+    /// Returns the first number.
     pub(crate) fn first(&self) -> Option<WindowNumber> {
         self.windows.first_key_value().map(|(number, _)| *number)
     }
 
-    /// The last number.
+    /// Returns the last number.
     pub(crate) fn last(&self) -> Option<WindowNumber> {
         self.windows.last_key_value().map(|(number, _)| *number)
     }
 
-    /// All numbers.
+    /// Returns all numbers.
     pub(crate) fn numbers(&self) -> Vec<WindowNumber> {
         self.windows.keys().copied().collect()
     }
 
-    /// All windows, in order.
+    /// Returns all windows, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (WindowNumber, &W)> {
         self.windows.iter().map(|(number, counted)| (*number, &counted.window))
     }
 
-    /// A window.
+    /// Returns a window.
     pub(crate) fn get(&self, number: WindowNumber) -> Option<&W> {
         self.windows.get(&number).map(|counted| &counted.window)
     }
 
-    /// Updates a window, which is made if it is not there.
+    /// Updates a window; creates it if it is missing.
     pub(crate) fn update<R>(
         &mut self,
         number: WindowNumber,
@@ -87,21 +87,21 @@ impl<W: WindowState> WindowMap<W> {
         result
     }
 
-    /// Asks the first window, which may note how far it has come, but not hold more or less.
+    /// Calls `ask` with the first window, which may move its cursor but not change its size.
     pub(crate) fn with_first<R>(&mut self, ask: impl FnOnce(WindowNumber, &mut W) -> R) -> Option<R> {
         self.windows.first_entry().map(|mut entry| ask(*entry.key(), &mut entry.get_mut().window))
     }
 
-    /// Adds a window that is not there.
+    /// Adds a missing window.
     pub(crate) fn insert(&mut self, number: WindowNumber, window: W) {
         let (bytes, rows) = (window.bytes(), window.rows());
         self.bytes += bytes;
         self.rows += rows;
         let replaced = self.windows.insert(number, CountedWindow { window, bytes, rows });
-        debug_assert!(replaced.is_none(), "the window is there");
+        debug_assert!(replaced.is_none(), "a new window replaces no other");
     }
 
-    /// Takes a window out.
+    /// Removes a window.
     pub(crate) fn remove(&mut self, number: WindowNumber) -> Option<W> {
         let counted = self.windows.remove(&number)?;
         self.bytes -= counted.bytes;
@@ -109,12 +109,12 @@ impl<W: WindowState> WindowMap<W> {
         Some(counted.window)
     }
 
-    /// All windows, taken out, in order.
+    /// Returns all windows, in order.
     pub(crate) fn into_windows(self) -> impl Iterator<Item = (WindowNumber, W)> {
         self.windows.into_iter().map(|(number, counted)| (number, counted.window))
     }
 
-    /// Takes the windows below that number out.
+    /// Splits off the windows below that number.
     pub(crate) fn remove_below(&mut self, number: WindowNumber) -> Self {
         let above = self.windows.split_off(&number);
         let windows = std::mem::replace(&mut self.windows, above);

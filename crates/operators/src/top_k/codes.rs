@@ -1,4 +1,4 @@
-//! What rows are compared by first: one integer per row, larger for a row that ranks before (O3).
+//! The first criterion for ranking rows: one integer per row, larger for a row that ranks before (TOP_K-3).
 
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Physical, Values};
@@ -32,7 +32,7 @@ f64, value => {
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 });
 
-/// The first eight bytes; a shorter value is filled up with zeros.
+/// Returns the first eight bytes; a shorter value is padded with zeros.
 fn code_of_bytes(bytes: &[u8]) -> u64 {
     let mut first = [0; 8];
     let len = bytes.len().min(8);
@@ -43,7 +43,7 @@ fn code_of_bytes(bytes: &[u8]) -> u64 {
 /// The codes of the rows of a run.
 pub(super) struct Codes {
     codes: Vec<u64>,
-    /// What decides between equal codes, as bytes, where the column is kept for its order alone.
+    /// The bytes that decide between equal codes, where the column is kept for its order alone.
     order: ColumnBuf,
     order_len: usize,
 }
@@ -55,7 +55,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// Takes the codes of a column, and the bytes that decide between equal ones if they are wanted.
+    /// Computes the codes of a column, and the bytes that decide between equal ones if they are needed.
     pub(super) fn fill(&mut self, by: Column<'_>, largest: bool, order: bool) {
         fill(by, largest, &mut self.codes);
         if !order {
@@ -71,7 +71,7 @@ impl Codes {
                 payloads.push(arrow_buffer::Buffer::from_vec(bytes).into());
                 self.order_len = 0;
             }
-            // Codes tell everything.
+            // Codes are sufficient.
             _ if self.order_len >= by.values.len() => {}
             _ => {
                 self.order.refill_views().0.resize(by.values.len(), 0);
@@ -80,12 +80,12 @@ impl Codes {
         }
     }
 
-    /// The codes.
+    /// Returns the codes.
     pub(super) fn codes(&self) -> &[u64] {
         &self.codes
     }
 
-    /// The bytes that decide between equal codes of that column.
+    /// Returns the bytes that decide between equal codes of that column.
     pub(super) fn order<'a>(&'a self, by: Column<'a>) -> Column<'a> {
         if by.values.physical() == Physical::View { by } else { self.order.as_column() }
     }

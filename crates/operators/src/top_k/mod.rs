@@ -1,18 +1,19 @@
 //! The `k` largest or smallest rows of each key and window, by one column.
 //!
-//! State is bounded: at most `k` rows per key and window, whatever comes in. A row that is behind all of them by its
+//! State is bounded: at most `k` rows per key and window, whatever arrives. A row that ranks after all of them by its
 //! ordering column alone is dropped after one comparison of two integers.
 //!
-//! TOP_K-1. Rows are ranked by the ordering column in the engine's order, then by the columns of the result, ascending, nulls
-//!     first: the result does not depend on arrival. Rows that are equal in all of that are interchangeable.
-//! TOP_K-2. A row without a value to order by is not ranked, and is not late for that.
-//! TOP_K-3. Each value to order by has a code: an integer that is larger for a row that ranks before. Equal codes
-//!     say nothing where values are wider than 64 bits.
-//! TOP_K-4. A window is there only while it has a row.
+//! TOP_K-1. Rows are ranked by the ordering column in the engine's order, then by the columns of the result,
+//!     ascending, nulls first: the result does not depend on arrival. Rows that are equal in all of that are
+//!     interchangeable.
+//! TOP_K-2. A row without an ordering value is not ranked, and is not late for that.
+//! TOP_K-3. Each ordering value has a code: an integer that is larger for a row that ranks before. Equal codes decide
+//!     nothing where values are wider than 64 bits.
+//! TOP_K-4. A window exists only while it has a row.
 //!
 //! - `state`: a window, its keys and their rows
-//! - `codes`: what rows are compared by first
-//! - `portable`: state taken apart, put together, written and read
+//! - `codes`: the first criterion for ranking rows
+//! - `portable`: state split, merged, written and read
 
 mod codes;
 mod portable;
@@ -33,7 +34,7 @@ use crate::rows::{borrowed, gathered};
 use codes::Codes;
 use state::{ChosenRows, IncomingRows, TopWindow};
 
-/// Where the operator finds its columns.
+/// The slots of the operator.
 #[derive(Clone, Debug)]
 pub struct TopKPort {
     /// Event time, 64 bits wide.
@@ -42,48 +43,48 @@ pub struct TopKPort {
     pub watermark: SlotId,
     /// The keys.
     pub keys: Vec<SlotId>,
-    /// What rows are ordered by: one of `columns`, or a slot of its own.
+    /// The ordering column: one of `columns`, or a slot of its own.
     pub by: SlotId,
-    /// The columns that go into the result beside the keys, and how they are stored.
+    /// The columns of the result besides the keys, and their storage.
     pub columns: Vec<(SlotId, Physical)>,
 }
 
-/// Which rows to keep.
+/// The specification of a top-k.
 #[derive(Clone, Debug)]
 pub struct TopKSpec {
     /// The windows.
     pub windows: Aligned,
-    /// How many rows per key and window.
+    /// Number of rows per key and window.
     pub k: usize,
-    /// Whether the largest are kept, or the smallest.
+    /// True to keep the largest, false to keep the smallest.
     pub largest: bool,
-    /// Where the columns are.
+    /// The slots of the columns.
     pub port: TopKPort,
-    /// How the keys are stored.
+    /// The storage of the keys.
     pub keys: Vec<Physical>,
     /// The types of the keys.
     pub key_types: Vec<DataType>,
     /// The types of the columns.
     pub column_types: Vec<DataType>,
-    /// How the bounds of a window are stored in the results: as 64 bits, or as 32 for days.
+    /// The storage of a window's bounds in the results: 64 bits, or 32 for days.
     pub bounds: Physical,
-    /// Whether the results end with a column of event time.
+    /// True if the results end with a column of event time.
     pub emits_time: bool,
 }
 
 impl TopKSpec {
-    /// Which of the columns that are kept orders the rows: one of the result, or one more behind them.
+    /// Returns the ordering column among the kept ones: one of the result, or one more after them.
     fn by_column(&self) -> usize {
         let columns = &self.port.columns;
         columns.iter().position(|(slot, _)| *slot == self.port.by).unwrap_or(columns.len())
     }
 
-    /// Whether the ordering column is kept for its order alone.
+    /// Returns true if the ordering column is kept for its order alone.
     fn keeps_order(&self) -> bool {
         self.by_column() == self.port.columns.len()
     }
 
-    /// How the columns that are kept are stored: those of the result, and bytes of that order if there is one more.
+    /// Returns the storage of the kept columns: those of the result, and the order as bytes if there is one more.
     fn kept(&self) -> impl Iterator<Item = Physical> + '_ {
         let columns = self.port.columns.iter().map(|(_, physical)| *physical);
         columns.chain(self.keeps_order().then_some(Physical::View))
@@ -92,11 +93,10 @@ impl TopKSpec {
 
 /// Keeps the first rows of each key and window, by one column.
 ///
-/// The results have the bounds of the window, the keys, the rank from 1 on, the columns, and event time if it was asked
-/// for.
+/// The results have the bounds of the window, the keys, the rank from 1 on, the columns, and event time if requested.
 pub struct TopK {
     spec: TopKSpec,
-    /// The slots that are read: keys, columns, what orders them.
+    /// The slots that are read: keys, columns, the ordering column.
     reads: Vec<SlotId>,
     placing: Placing,
     windows: WindowMap<TopWindow>,
@@ -108,7 +108,7 @@ pub struct TopK {
 }
 
 impl TopK {
-    /// An operator without state.
+    /// Creates an operator without state.
     pub fn new(spec: TopKSpec) -> Self {
         let mut reads = spec.port.keys.clone();
         reads.extend(spec.port.columns.iter().map(|(slot, _)| *slot));
@@ -126,7 +126,7 @@ impl TopK {
         }
     }
 
-    /// Takes rows that go into the same windows in: `columns` and `codes` are of all rows, `keys` of those that `rows`
+    /// Consumes rows that go into the same windows: `columns` and `codes` are of all rows, `keys` of those that `rows`
     /// names.
     fn take(
         &mut self,
@@ -150,7 +150,7 @@ impl TopK {
         }
     }
 
-    /// The first window, if it is closed.
+    /// Returns the first window, if it is closed.
     fn closed(&self) -> Option<WindowNumber> {
         self.windows.first().filter(|number| *number < self.placing.closed_below())
     }
@@ -164,7 +164,7 @@ impl Stateful for TopK {
             run.ready(&self.reads);
             let columns: Vec<Column<'_>> = self.reads.iter().map(|&slot| run.column(slot)).collect();
             let (keys, columns) = columns.split_at(self.spec.keys.len());
-            let (by, columns) = columns.split_last().expect("the ordering column stands behind the others");
+            let (by, columns) = columns.split_last().expect("the ordering column is the last one");
             if by.valid.is_some_and(|mask| mask.contains(&0)) {
                 placed.retain(run.len(), |row| by.is_valid(row)); // TOP_K-2
             }
@@ -196,7 +196,7 @@ impl Stateful for TopK {
     }
 
     fn close_open(&mut self) -> Option<i64> {
-        // What is closed already is on its way out.
+        // Windows that are closed already are being emitted.
         let last = self.windows.last().filter(|last| *last >= self.placing.closed_below())?;
         self.note_left();
         Some(self.placing.close_through(last))
@@ -218,7 +218,7 @@ impl Stateful for TopK {
         self.placing.check_result(number);
         let (spec, chosen) = (&self.spec, &mut self.chosen);
         let done = self.windows.with_first(|_, window| window.choose(spec, room, chosen));
-        let window = self.windows.get(number).expect("the first window was asked");
+        let window = self.windows.get(number).expect("the first window exists");
         out.begin_owned(chosen.rows.len());
         put_bounds(out, spec.windows, number, spec.bounds);
         let mut keys: Vec<ColumnBuf> = spec.keys.iter().map(|key| out.scratch(*key)).collect();
@@ -280,7 +280,7 @@ impl Stateful for TopK {
 
     fn merge(&mut self, other: Box<dyn Stateful>) {
         let other: Box<dyn std::any::Any> = other;
-        let other = other.downcast::<Self>().expect("operators that were made alike are merged");
+        let other = other.downcast::<Self>().expect("operators of one specification are merged");
         self.take_other(*other);
     }
 }

@@ -1,7 +1,7 @@
-//! The state of a top-k taken apart, put together, written and read.
+//! The state of a top-k, split, merged, written and read.
 //!
-//! Whoever does so has taken all output before. What is written are the rows that are kept, in the table `rows`. Where
-//! the ordering column is no column of the result, its order goes along: as bytes, and as the code of the row.
+//! The caller has taken all output before. The kept rows are written, in the table `rows`. Where the ordering column
+//! is not part of the result, its order is written as well: as bytes, and as the code of the row.
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Values};
@@ -18,22 +18,22 @@ use crate::rows::{borrowed, gathered, key_columns};
 
 const OWNER: TableOwner = TableOwner { operator: "top_k", version: 1 };
 const TABLE: &str = "rows";
-/// The rows of a window are counted with 32 bits, when they come in and wherever they go.
+/// The rows of a window are counted with 32 bits, wherever they are added.
 const FITS: &str = "the rows of a window are fewer than 2^32";
 
-/// The id of each row that is named in lists by id, and the row.
+/// Returns the rows listed by id, with the id of each.
 fn flat(best: &[Vec<RankedRow>], goes: impl Fn(usize) -> bool) -> (Vec<u32>, Vec<u32>) {
     let lists = best.iter().enumerate().filter(|(id, _)| goes(*id));
     lists.flat_map(|(id, rows)| rows.iter().map(move |kept| (id as u32, kept.row))).unzip()
 }
 
 impl TopK {
-    /// An operator made alike, without rows, with the same windows closed.
+    /// Creates an operator of the same specification, without rows, with the same windows closed.
     fn alike(&self) -> Self {
         Self { placing: self.placing, ..Self::new(self.spec.clone()) }
     }
 
-    /// The types of the columns that are written.
+    /// Returns the types of the written columns.
     fn written(&self) -> Vec<DataType> {
         let mut types = self.spec.column_types.clone();
         if self.spec.keeps_order() {
@@ -42,7 +42,7 @@ impl TopK {
         types
     }
 
-    /// The keys of a window by id, and for each whether its group is wanted.
+    /// Returns for each key of a window, by id, whether its group is wanted.
     fn wanted(&self, window: &TopWindow, wanted: KeyGroups) -> Vec<bool> {
         let count = window.keys().len();
         let keys = key_columns(window.keys(), &self.spec.keys, Pick::Range(0, count));
@@ -51,7 +51,7 @@ impl TopK {
         of_keys.into_iter().map(|group| wanted.contains(group)).collect()
     }
 
-    /// The rows of the keys for which `goes` holds, as a window of their own.
+    /// Copies the rows of the keys for which `goes` holds into a window of their own.
     fn part(&self, window: &TopWindow, goes: impl Fn(usize) -> bool) -> TopWindow {
         let mut part = TopWindow::new(&self.spec);
         self.pour(window, goes, &mut part);
@@ -73,9 +73,9 @@ impl TopK {
         .expect(FITS);
     }
 
-    /// Takes the rows of these groups out.
+    /// Splits off the rows of these groups.
     pub(super) fn take_groups(&mut self, groups: KeyGroups) -> Self {
-        assert!(!self.has_output(), "output is taken before state is taken apart");
+        assert!(!self.has_output(), "output is taken before state is split");
         let mut taken = self.alike();
         for number in self.windows.numbers() {
             let Some(window) = self.windows.get(number) else { continue };
@@ -94,21 +94,21 @@ impl TopK {
         taken
     }
 
-    /// Takes the windows out that are over by that watermark.
+    /// Splits off the windows that are over by that watermark.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
-        assert!(!self.has_output(), "output is taken before state is taken apart");
+        assert!(!self.has_output(), "output is taken before state is split");
         let mut taken = self.alike();
         self.placing.advance(watermark);
         taken.windows = self.windows.remove_below(self.placing.closed_below());
         taken
     }
 
-    /// Takes in the rows of another operator.
+    /// Merges the rows of another operator.
     pub(super) fn take_other(&mut self, other: Self) {
-        assert!(!other.has_output(), "output is taken before state is put together");
+        assert!(!other.has_output(), "output is taken before state is merged");
         self.late.add(other.late);
-        // Which windows are closed follows from the watermarks that come here: what is late elsewhere need not be late
-        // here. Only an operator that has seen nothing yet goes on where the other one stopped.
+        // The watermarks that arrive here decide which windows are closed: a row that is late elsewhere need not be
+        // late here. Only an operator without any input yet continues where the other one stopped.
         if self.placing.is_fresh() && self.windows.first().is_none() {
             self.placing = other.placing;
         }
@@ -125,7 +125,7 @@ impl TopK {
         }
     }
 
-    /// The rows that are kept.
+    /// Writes the kept rows.
     pub(super) fn write_snapshot(&self) -> StateSnapshot {
         let types = self.written();
         let mut table =
@@ -148,7 +148,7 @@ impl TopK {
         StateSnapshot { tables: table.finish() }
     }
 
-    /// Puts the rows of a snapshot in the place of its own.
+    /// Replaces its rows by those of a snapshot.
     pub(super) fn read_snapshot(&mut self, snapshot: &StateSnapshot) -> Result<(), SnapshotError> {
         let mut restored = Self::new(self.spec.clone());
         if snapshot.tables.is_empty() {
@@ -168,7 +168,7 @@ impl TopK {
             }
             let columns = borrowed(&columns);
             let (keys, mut columns) = columns.split_at(self.spec.keys.len());
-            // What a row is ordered by is there: a row without is not kept (O2).
+            // Every kept row has its ordering value: a row without one is not kept (TOP_K-2).
             let codes = match columns.split_last().filter(|_| self.spec.keeps_order()) {
                 Some((codes, kept)) => {
                     columns = kept;

@@ -1,8 +1,9 @@
 //! One window: its keys, and the best rows of each.
 //!
-//! RANKED-1. `best[id]` names the rows of a key. While there are fewer than `k` they are in any order; then they are a heap, with
-//!     the row that ranks last in front; once the window leaves they are in order of rank.
-//! RANKED-2. `bars[id]` is the code that a row must reach to come in: 0 while there is room, then that of the last row.
+//! RANKED-1. `best[id]` names the rows of a key. While there are fewer than `k` they are in any order; then they are a
+//!     heap, with the last-ranked row at the root; once the window is emitted they are in order of rank.
+//! RANKED-2. `bars[id]` is the code that a row must reach to be kept: 0 while there is room, then that of the last
+//!     row.
 
 use std::cmp::Ordering;
 
@@ -16,24 +17,24 @@ use crate::rows::StoredRows;
 use crate::rows::order::compare_cells;
 use crate::rows::windows::WindowState;
 
-/// A row that is kept. Its code stands beside it, so that heaps are mostly kept in order without a look at the rows.
+/// A kept row, with its code, so that heap operations rarely look at the row itself.
 #[derive(Clone, Copy)]
 pub(super) struct RankedRow {
     code: u64,
     pub(super) row: u32,
 }
 
-/// Scratch for rows that come in.
+/// Scratch for arriving rows.
 #[derive(Default)]
 pub(super) struct IncomingRows {
     ids: Vec<u32>,
-    /// Rows whose code does not keep them out, by their place among those that come in.
+    /// Rows whose code does not rule them out, by their position among the arriving ones.
     candidates: Vec<u32>,
     /// Rows that find room.
     fresh: Vec<u32>,
 }
 
-/// Rows of a window that go out together.
+/// Rows of a window that are emitted together.
 #[derive(Default)]
 pub(super) struct ChosenRows {
     pub(super) rows: Vec<u32>,
@@ -46,22 +47,22 @@ pub(super) struct TopWindow {
     keys: KeyIndex,
     bars: Vec<u64>,
     best: Vec<Vec<RankedRow>>,
-    /// Heap memory behind the lists in `best`.
+    /// Heap memory of the lists in `best`.
     best_bytes: usize,
     rows: StoredRows,
-    /// Rows that were taken in, whether they are kept or not.
+    /// Rows that were consumed, whether they are kept or not.
     taken: u64,
-    /// The key that is given out, and how many of its rows have left, once the window is closed.
+    /// The key that is being emitted, and the number of its emitted rows, once the window is closed.
     leaving: (usize, usize),
 }
 
 impl TopWindow {
-    /// Its keys.
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// A window without rows.
+    /// Creates a window without rows.
     pub(super) fn new(spec: &TopKSpec) -> Self {
         Self {
             keys: KeyIndex::new(&spec.keys),
@@ -74,34 +75,34 @@ impl TopWindow {
         }
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub(super) fn keys(&self) -> &KeyIndex {
         &self.keys
     }
 
-    /// Says how many rows it stands for, where they were taken in elsewhere.
+    /// Sets the number of rows it represents, where they were consumed elsewhere.
     pub(super) fn set_taken(&mut self, rows: u64) {
         self.taken = rows;
     }
 
-    /// The columns that are kept.
+    /// Returns the kept columns.
     pub(super) fn columns(&self) -> Vec<Column<'_>> {
         self.rows.columns()
     }
 
-    /// The codes of the rows.
+    /// Returns the codes of the rows.
     pub(super) fn codes(&self) -> Vec<u64> {
         let mut codes = vec![0; self.rows.len()];
         self.best.iter().flatten().for_each(|kept| codes[kept.row as usize] = kept.code);
         codes
     }
 
-    /// The rows of each key.
+    /// Returns the rows of each key.
     pub(super) fn best(&self) -> &[Vec<RankedRow>] {
         &self.best
     }
 
-    /// Takes rows in, see [`super::TopK::take`].
+    /// Consumes rows, see [`super::TopK::take`].
     pub(super) fn take(
         &mut self,
         spec: &TopKSpec,
@@ -138,7 +139,7 @@ impl TopWindow {
         Ok(())
     }
 
-    /// Takes the candidates in that find room, and leaves the others.
+    /// Adds the candidates that find room, and leaves the others.
     fn take_fresh(
         &mut self,
         spec: &TopKSpec,
@@ -174,7 +175,7 @@ impl TopWindow {
         }
     }
 
-    /// Puts a row in the place of the last of its key if it ranks before that.
+    /// Replaces the last row of its key by a row that ranks before it.
     fn contest(&mut self, spec: &TopKSpec, id: u32, columns: &[Column<'_>], row: usize, codes: &[u64]) {
         let id = id as usize;
         let RankedRow { code, row: last } = self.best[id][0];
@@ -192,7 +193,7 @@ impl TopWindow {
         self.best[id] = best;
     }
 
-    /// Whether a row that is kept ranks before another, `Less` if so.
+    /// Compares two kept rows: `Less` if the left one ranks before the right one.
     #[inline]
     fn compare(&self, spec: &TopKSpec, left: RankedRow, right: RankedRow) -> Ordering {
         right.code.cmp(&left.code).then_with(|| {
@@ -203,7 +204,7 @@ impl TopWindow {
         })
     }
 
-    /// Moves a row of a heap down until none behind it ranks after it.
+    /// Moves a row of a heap down until none below it ranks after it.
     fn sift_down(&self, spec: &TopKSpec, heap: &mut [RankedRow], mut place: usize) {
         loop {
             let mut last = place;
@@ -220,7 +221,7 @@ impl TopWindow {
         }
     }
 
-    /// Chooses up to `room` rows that leave, in order of rank; whether none is left.
+    /// Chooses up to `room` rows to emit, in order of rank; returns true if none is left.
     pub(super) fn choose(&mut self, spec: &TopKSpec, room: usize, chosen: &mut ChosenRows) -> bool {
         chosen.rows.clear();
         chosen.ids.clear();
@@ -243,7 +244,7 @@ impl TopWindow {
     }
 }
 
-/// The order of two rows of equal codes, by what `compare` says of their cells (O1).
+/// Compares two rows of equal codes; `compare` compares their cells (TOP_K-1).
 fn rank(spec: &TopKSpec, compare: impl Fn(usize) -> Ordering) -> Ordering {
     let by = compare(spec.by_column());
     let by = if spec.largest { by.reverse() } else { by };

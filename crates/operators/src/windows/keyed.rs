@@ -1,9 +1,9 @@
-//! Keys and what is kept for each.
+//! Keys and their accumulators.
 //!
 //! KEYED-1. Every accumulator has room for every key, whichever port the key came from.
-//! KEYED-2. `counted` is what the owner's total holds for this state.
-//! KEYED-3. `rows` is how many rows it was updated with, itself or by what was merged into it, as long as none of its windows
-//!     has been given out.
+//! KEYED-2. `counted` is the share of this state in the owner's total.
+//! KEYED-3. `rows` is the number of rows it was updated with, directly or by a merge, as long as none of its windows
+//!     has been emitted.
 
 use arrow_array::ArrayRef;
 use penstock_memory::{Column, ColumnBuf};
@@ -65,7 +65,7 @@ impl Accumulators {
         self.0.iter().flat_map(|state| state.save()).collect()
     }
 
-    /// State out of the columns that `save` gave.
+    /// Reads state from the columns that `save` has written.
     pub(super) fn load(shape: &ResolvedSpec, mut columns: &[ArrayRef]) -> Result<Self, String> {
         let mut states = Self::new(shape);
         for (state, factory) in states.0.iter_mut().zip(&shape.spec.factories) {
@@ -77,7 +77,7 @@ impl Accumulators {
     }
 }
 
-/// Empty columns for keys.
+/// Creates empty columns for keys.
 pub(super) fn key_columns(shape: &ResolvedSpec) -> Vec<ColumnBuf> {
     shape.spec.keys.iter().map(|key| ColumnBuf::new(*key)).collect()
 }
@@ -86,19 +86,19 @@ pub(super) fn borrowed(columns: &[ColumnBuf]) -> Vec<Column<'_>> {
     columns.iter().map(ColumnBuf::as_column).collect()
 }
 
-/// Key columns as arrays.
+/// Converts key columns to arrays.
 pub(super) fn save_keys(shape: &ResolvedSpec, columns: &[ColumnBuf]) -> Vec<ArrayRef> {
     let types = shape.spec.key_types.iter().zip(columns);
     types.map(|(data_type, column)| to_array(data_type, column.as_column())).collect()
 }
 
-/// Key columns out of arrays.
+/// Reads key columns from arrays.
 pub(super) fn load_keys(shape: &ResolvedSpec, columns: &[ArrayRef]) -> Result<Vec<ColumnBuf>, String> {
     let types = shape.spec.key_types.iter().zip(columns);
     types.map(|(data_type, array)| from_array(array, data_type)).collect()
 }
 
-/// What several states hold together.
+/// The total size of several states.
 #[derive(Clone, Copy, Default)]
 pub(super) struct StateTotals {
     /// Heap memory.
@@ -121,12 +121,12 @@ impl KeyedState {
         Self::expecting(shape, 0)
     }
 
-    /// Without a key; if it is like the last one, there will be so many.
+    /// Creates a state without keys that expects this many.
     pub(super) fn expecting(shape: &ResolvedSpec, keys: usize) -> Self {
         Self::with_keys(shape, KeyIndex::expecting(&shape.spec.keys, keys))
     }
 
-    /// Without a key, in an empty index.
+    /// Creates a state without keys, with an empty index.
     pub(super) fn with_keys(shape: &ResolvedSpec, keys: KeyIndex) -> Self {
         Self { keys, states: Accumulators::new(shape), rows: 0, counted: StateTotals::default() }
     }
@@ -139,7 +139,7 @@ impl KeyedState {
         self.keys.bytes() + self.states.bytes()
     }
 
-    /// Brings the owner's total up to date (KEYED-2).
+    /// Updates the owner's total (KEYED-2).
     pub(super) fn count(&mut self, total: &mut StateTotals) {
         self.discount(total);
         self.counted = StateTotals { bytes: self.bytes(), rows: self.rows };
@@ -147,19 +147,19 @@ impl KeyedState {
         total.rows += self.counted.rows;
     }
 
-    /// Takes its part out of the owner's total (KEYED-2).
+    /// Removes its share from the owner's total (KEYED-2).
     pub(super) fn discount(&mut self, total: &mut StateTotals) {
         let counted = std::mem::take(&mut self.counted);
         total.bytes -= counted.bytes;
         total.rows -= counted.rows;
     }
 
-    /// Its windows have been given out: its rows are not lost if it is (KEYED-3).
+    /// Marks its windows as emitted: its rows are not lost with it (KEYED-3).
     pub(super) fn forget_rows(&mut self) {
         self.rows = 0;
     }
 
-    /// The same state, counted by nobody.
+    /// Clones the state, in no owner's total.
     pub(super) fn copied(&self) -> Self {
         Self { counted: StateTotals::default(), ..self.clone() }
     }
@@ -170,14 +170,14 @@ impl KeyedState {
         self.rows += rows.len as u64;
     }
 
-    /// Every key, one column per key column.
+    /// Returns every key, one column per key column.
     fn key_columns(&self, shape: &ResolvedSpec) -> Vec<ColumnBuf> {
         let mut columns = key_columns(shape);
         self.keys.write_picked(Pick::Range(0, self.len()), &mut columns);
         columns
     }
 
-    /// Some keys of an index, each once, with the states of the same ids.
+    /// Creates a state of some keys of an index, each once, with the states of the same ids.
     pub(super) fn picked(
         shape: &ResolvedSpec,
         keys: &KeyIndex,
@@ -198,7 +198,8 @@ impl KeyedState {
         picked
     }
 
-    /// Looks its keys up in another directory from now on. They keep their ids, which are given in the same order.
+    /// Looks its keys up in another directory from now on. They keep their ids, since they are inserted in the same
+    /// order.
     pub(super) fn move_to(&mut self, shape: &ResolvedSpec, directory: &Directory) {
         if matches!(self.keys, KeyIndex::Shared(_)) {
             let mut keys = directory.index();
@@ -207,7 +208,7 @@ impl KeyedState {
         }
     }
 
-    /// Takes in another state: keys are hashed once each, whatever their rows were.
+    /// Merges another state: keys are hashed once each, whatever the number of rows.
     pub(super) fn merge(&mut self, shape: &ResolvedSpec, other: &Self) {
         let mut ids = Vec::new();
         self.keys.insert_keys(&other.keys, &shape.spec.keys, &mut ids);
@@ -215,7 +216,7 @@ impl KeyedState {
         self.rows += other.rows;
     }
 
-    /// Takes in another state, of the keys that are here already.
+    /// Merges another state, of keys that are present already.
     pub(super) fn merge_known(&mut self, shape: &ResolvedSpec, other: &Self) {
         let columns = other.key_columns(shape);
         let mut ids = Vec::new();
@@ -223,7 +224,7 @@ impl KeyedState {
         self.states.merge(&other.states, &ids, self.keys.len());
     }
 
-    /// The keys for which `goes` holds, and the others; `None` where there is none.
+    /// Returns the keys whose flag in `goes` equals `wanted`; `None` where there is none.
     fn part(&self, shape: &ResolvedSpec, columns: &[ColumnBuf], goes: &[bool], wanted: bool) -> Option<Self> {
         let rows: Vec<u32> = (0..goes.len() as u32).filter(|&id| goes[id as usize] == wanted).collect();
         if rows.is_empty() {
@@ -247,7 +248,7 @@ impl KeyedState {
         Some(part)
     }
 
-    /// Cuts the state in two: keys of these groups, and the others.
+    /// Splits the state in two: keys of these groups, and the others.
     pub(super) fn split(self, shape: &ResolvedSpec, wanted: KeyGroups) -> (Option<Self>, Option<Self>) {
         let columns = self.key_columns(shape);
         let mut of_keys = Vec::new();
@@ -260,14 +261,14 @@ impl KeyedState {
         }
     }
 
-    /// One row per key: the keys, then the state of each aggregate.
+    /// Returns one row per key: the keys, then the state of each aggregate.
     pub(super) fn save(&self, shape: &ResolvedSpec) -> Vec<ArrayRef> {
         let mut columns = save_keys(shape, &self.key_columns(shape));
         columns.extend(self.states.save());
         columns
     }
 
-    /// State out of rows that `save` gave; keys may come more than once.
+    /// Reads state from rows that `save` has written; keys may occur more than once.
     pub(super) fn load(shape: &ResolvedSpec, columns: &[ArrayRef], rows: usize) -> Result<Self, String> {
         let (keys, states) = columns.split_at(shape.spec.keys.len());
         let keys = load_keys(shape, keys)?;

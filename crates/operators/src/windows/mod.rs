@@ -1,6 +1,6 @@
-//! Windowed aggregation: keys, windows on a grid or in sessions, and what is kept per key and window.
+//! Windowed aggregation: keys, windows on a grid or in sessions, and the state per key and window.
 //!
-//! - `spec`: what an operator is made from
+//! - `spec`: the specification of an operator
 //! - `grid`: tumbling and sliding windows, in panes; `slider`: sliding windows out of panes
 //! - `sessions`: windows between gaps
 //! - `keyed`: keys with their accumulators; `output`: result rows; `snapshot`: state in portable form
@@ -21,7 +21,7 @@ use penstock_progress::Windows;
 
 use crate::contract::Stateful;
 
-/// The operator for that aggregation.
+/// Creates the operator of that aggregation.
 pub fn windowed(spec: WindowSpec) -> Box<dyn Stateful> {
     let windows = spec.windows;
     let shape = Arc::new(spec::ResolvedSpec::new(spec));

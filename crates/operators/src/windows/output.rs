@@ -1,4 +1,4 @@
-//! Result rows: bounds, keys, aggregates, and what the plan asks for beside them.
+//! Result rows: bounds, keys, aggregates, and the other columns that the plan asks for.
 
 use penstock_memory::{ColumnBuf, Physical, Run};
 use penstock_types::ComputeError;
@@ -24,7 +24,7 @@ impl Each<'_> {
     }
 }
 
-/// What stands in the rows beside keys and aggregates.
+/// The columns of result rows besides keys and aggregates.
 pub(super) struct Frame<'a> {
     pub(super) start: Each<'a>,
     pub(super) end: Each<'a>,

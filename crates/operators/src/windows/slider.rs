@@ -1,18 +1,18 @@
-//! Sliding windows out of panes: what the panes of a window hold together, without merging all of them each time.
+//! Sliding windows out of panes: the merged state of a window's panes, without merging all of them each time.
 //!
-//! Two stacks: panes up to `boundary` are covered by suffixes, made once, of which later windows need fewer and fewer;
-//! those behind it are in one running state. When no pane up to the boundary is left, the boundary moves up. So each
-//! pane is merged twice, and a window costs about as much as it has keys.
+//! Two stacks: panes up to `boundary` are covered by suffixes, built once, of which later windows need fewer and
+//! fewer; those above it are in one running state. When no pane up to the boundary is left, the boundary moves up. So
+//! each pane is merged twice, and a window costs about as much as it has keys.
 //!
-//! A suffix is kept only where it saves as many keys as it has: with it, the panes since the last one need not be merged
-//! again. So suffixes hold at most as much as panes do, also when no key comes back.
+//! A suffix is kept only where it saves as many keys as it has: with it, the panes since the last one need not be
+//! merged again. So suffixes hold at most as much as panes do, even when no key recurs.
 //!
-//! All of them speak of keys by the same ids, which are looked up once for each pane, mostly in the directory that panes
-//! share: what a window holds is then put together cell by cell, without hashing.
+//! All of them use the same ids of keys, which are looked up once for each pane, usually in the directory that panes
+//! share: a window is then merged cell by cell, without hashing.
 //!
 //! SLIDER-1. `suffixes` ascend from the back: each holds all panes from its own up to `boundary`.
-//! SLIDER-2. `behind` holds the panes above `boundary` up to `reach`.
-//! SLIDER-3. What is added to a pane later is added to everything that holds it.
+//! SLIDER-2. `running` holds the panes above `boundary` up to `reach`.
+//! SLIDER-3. State added to a pane later is added to everything that includes the pane.
 //! SLIDER-4. `ids` has the ids of the keys of each pane up to `boundary` that has no suffix of its own.
 
 use std::collections::BTreeMap;
@@ -25,12 +25,12 @@ use crate::heap_bytes;
 use crate::keys::KeyIndex;
 use crate::pick::Pick;
 
-/// Which keys something holds: all ids below `first`, and some that are not.
+/// A set of ids: all below `first`, and some above.
 #[derive(Clone, Default)]
 struct Members {
     first: usize,
     more: Vec<u32>,
-    /// Whether the id `first + n` is among them.
+    /// True at `n` if the id `first + n` is in the set.
     is_more: Vec<bool>,
 }
 
@@ -50,7 +50,7 @@ impl Members {
     }
 }
 
-/// What some panes hold together.
+/// The merged state of some panes.
 #[derive(Clone)]
 struct MergedPanes {
     members: Members,
@@ -62,7 +62,7 @@ impl MergedPanes {
         Self { members: Members::default(), states: Accumulators::new(shape) }
     }
 
-    /// Takes in state whose key `n` has the id `ids[n]`, out of `keys` ids.
+    /// Merges state whose key `n` has the id `ids[n]`, out of `keys` ids.
     fn add(&mut self, states: &Accumulators, ids: &[u32], keys: usize) {
         ids.iter().for_each(|&id| self.members.insert(id));
         self.states.merge(states, ids, keys);
@@ -73,11 +73,11 @@ impl MergedPanes {
     }
 }
 
-/// What the panes of a window hold together: some keys of an index, and the state of each.
+/// The merged panes of a window: some keys of an index, and the state of each.
 pub(super) struct Sliced {
     pub(super) keys: Arc<KeyIndex>,
     part: MergedPanes,
-    /// The ids of its keys, where they are not the first ones of the index.
+    /// The ids of its keys, unless they are the first ones of the index.
     ids: Option<Vec<u32>>,
 }
 
@@ -97,7 +97,7 @@ impl Sliced {
         &self.part.states
     }
 
-    /// The ids of its keys from the one of that number to the other.
+    /// Returns the ids of its keys `from..to`.
     pub(super) fn pick(&self, from: usize, to: usize) -> Pick<'_> {
         match &self.ids {
             None => Pick::Range(from, to),
@@ -105,12 +105,12 @@ impl Sliced {
         }
     }
 
-    /// Heap memory that is its own.
+    /// Returns the heap memory that it does not share.
     pub(super) fn bytes(&self) -> usize {
         self.part.bytes() + self.ids.as_ref().map_or(0, heap_bytes)
     }
 
-    /// The same with an index of its own.
+    /// Converts it to a state with an index of its own.
     pub(super) fn into_keyed(self, shape: &ResolvedSpec) -> KeyedState {
         KeyedState::picked(shape, &self.keys, self.pick(0, self.len()), &self.part.states)
     }
@@ -118,21 +118,21 @@ impl Sliced {
 
 #[derive(Default)]
 pub(super) struct Slider {
-    /// Every key that anything here has held since the boundary was set.
+    /// Every key of any state here since the boundary was set.
     keys: Option<Arc<KeyIndex>>,
     suffixes: Vec<(i64, MergedPanes)>,
     boundary: i64,
-    behind: Option<MergedPanes>,
+    running: Option<MergedPanes>,
     reach: i64,
     ids: BTreeMap<i64, Vec<u32>>,
-    /// The ids from 0 on, as far as anybody needed them.
+    /// The ids from 0 on, as far as they were needed.
     same: Vec<u32>,
-    /// What the owner's total holds for all of this.
+    /// The share of all of this in the owner's total.
     counted: usize,
 }
 
 impl Slider {
-    /// What the panes from `first` to `last` hold. Neither ever goes back.
+    /// Returns the merged panes from `first` to `last`. Neither may decrease between calls.
     pub(super) fn window(
         &mut self,
         shape: &ResolvedSpec,
@@ -143,13 +143,13 @@ impl Slider {
         let window = if self.keys.is_none() || first > self.boundary {
             self.begin(shape, panes, (first, last))
         } else {
-            self.go_on(shape, panes, (first, last))
+            self.extend(shape, panes, (first, last))
         };
         self.count(total);
         window
     }
 
-    fn go_on(
+    fn extend(
         &mut self,
         shape: &ResolvedSpec,
         panes: &BTreeMap<i64, KeyedState>,
@@ -161,7 +161,7 @@ impl Slider {
         self.ids = self.ids.split_off(&first);
         if last > self.reach {
             for (_, pane) in panes.range((Excluded(self.reach), Included(last))) {
-                self.add_behind(shape, pane);
+                self.add_running(shape, pane);
             }
             self.reach = last;
         }
@@ -173,17 +173,17 @@ impl Slider {
         for (number, pane) in panes.range((Included(first), until)) {
             part.add(&pane.states, &self.ids[number], keys.len());
         }
-        if let Some(behind) = &self.behind {
+        if let Some(running) = &self.running {
             let known = self.same.len() as u32;
             self.same.extend(known..keys.len() as u32);
-            behind.members.more.iter().for_each(|&id| part.members.insert(id));
-            // A cell that nobody has put anything into adds nothing.
-            part.states.merge(&behind.states, &self.same, keys.len());
+            running.members.more.iter().for_each(|&id| part.members.insert(id));
+            // An untouched cell adds nothing.
+            part.states.merge(&running.states, &self.same, keys.len());
         }
         Some(Sliced::new(keys, part)).filter(|window| window.len() > 0)
     }
 
-    /// Makes suffixes of the panes of a window, and gives the whole of it.
+    /// Builds suffixes of the panes of a window; returns the whole window.
     fn begin(
         &mut self,
         shape: &ResolvedSpec,
@@ -207,7 +207,7 @@ impl Slider {
             states.merge(&pane.states, &ids, known);
             keys_since += pane.len();
             if keys_since >= known && number > first {
-                // Ids are given in the order in which panes are met: those of a suffix are the first ones.
+                // Ids are assigned in the order in which panes are visited: those of a suffix are the first ones.
                 let members = Members { first: known, ..Members::default() };
                 self.suffixes.push((number, MergedPanes { members, states: states.clone() }));
                 keys_since = 0;
@@ -220,7 +220,7 @@ impl Slider {
         Some(Sliced::new(keys, MergedPanes { members, states })).filter(|window| window.len() > 0)
     }
 
-    /// The ids of the keys of some state; new ones get new ids.
+    /// Returns the ids of the keys of a state; new ones get new ids.
     fn ids_of(&mut self, shape: &ResolvedSpec, state: &KeyedState) -> Vec<u32> {
         let mut ids = Vec::new();
         if let Some(keys) = &mut self.keys {
@@ -229,19 +229,19 @@ impl Slider {
         ids
     }
 
-    fn add_behind(&mut self, shape: &ResolvedSpec, state: &KeyedState) {
+    fn add_running(&mut self, shape: &ResolvedSpec, state: &KeyedState) {
         let ids = self.ids_of(shape, state);
         let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
-        self.behind.get_or_insert_with(|| MergedPanes::new(shape)).add(&state.states, &ids, keys);
+        self.running.get_or_insert_with(|| MergedPanes::new(shape)).add(&state.states, &ids, keys);
     }
 
-    /// Something is added to a pane (SLIDER-3).
+    /// Adds state to a pane (SLIDER-3).
     pub(super) fn add(&mut self, shape: &ResolvedSpec, pane: i64, other: &KeyedState, total: &mut usize) {
         if self.keys.is_none() || pane > self.reach {
             return;
         }
         if pane > self.boundary {
-            self.add_behind(shape, other);
+            self.add_running(shape, other);
         } else {
             let ids = self.ids_of(shape, other);
             let keys = self.keys.as_ref().map_or(0, |keys| keys.len());
@@ -252,7 +252,7 @@ impl Slider {
         self.count(total);
     }
 
-    /// A pane has more keys than before (SLIDER-4).
+    /// Updates the ids of a pane that has more keys than before (SLIDER-4).
     pub(super) fn learn(&mut self, shape: &ResolvedSpec, pane: i64, state: &KeyedState) {
         let has_suffix = self.suffixes.iter().any(|(first, _)| *first == pane);
         if self.keys.is_some() && pane <= self.boundary && !has_suffix {
@@ -261,9 +261,9 @@ impl Slider {
         }
     }
 
-    /// Brings the owner's total up to date.
+    /// Updates the owner's total.
     fn count(&mut self, total: &mut usize) {
-        let parts = self.suffixes.iter().map(|(_, part)| part).chain(&self.behind);
+        let parts = self.suffixes.iter().map(|(_, part)| part).chain(&self.running);
         let of_ids: usize = self.ids.values().map(heap_bytes).sum();
         let of_keys = self.keys.as_ref().map_or(0, |keys| keys.bytes());
         let bytes = parts.map(MergedPanes::bytes).sum::<usize>() + of_ids + of_keys + heap_bytes(&self.same);
@@ -271,7 +271,7 @@ impl Slider {
         self.counted = bytes;
     }
 
-    /// Forgets everything: it is made anew when it is asked for.
+    /// Drops everything: it is rebuilt when needed.
     pub(super) fn clear(&mut self, total: &mut usize) {
         *total -= self.counted;
         *self = Self::default();

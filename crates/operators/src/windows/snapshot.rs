@@ -1,7 +1,7 @@
-//! The table that the state of a windowed aggregation is written as.
+//! The table that holds the state of a windowed aggregation.
 //!
-//! One row per key of each part of the state: where it belongs, the key columns, the state columns of each aggregate in
-//! turn. What is not by key stands in the metadata. Nothing that is read is believed before it was checked.
+//! One row per key of each part of the state: the owner of the part, the key columns, the state columns of each
+//! aggregate in turn. Values that are not per key are in the metadata. Everything that is read is checked first.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -116,7 +116,7 @@ impl<'a> SnapshotReader<'a> {
         for ((wanted, found), column) in wanted.iter().zip(found).zip(table.columns()) {
             if wanted.name() != found.name() || wanted.data_type() != column.data_type() {
                 return Err(broken(format!(
-                    "column {} of type {} stands where {} of type {} is expected",
+                    "found column {} of type {} where {} of type {} is expected",
                     found.name(),
                     column.data_type(),
                     wanted.name(),
@@ -138,7 +138,7 @@ impl<'a> SnapshotReader<'a> {
         SnapshotError::Broken { operator: self.operator, reason }
     }
 
-    /// A number of the metadata.
+    /// Returns a number of the metadata.
     pub(super) fn note<T: FromStr>(&self, name: &str) -> Result<T, SnapshotError> {
         let text = self.metadata.get(&format!("penstock.{name}"));
         let text = text.ok_or_else(|| self.broken(format!("{name} is missing")))?;
@@ -150,7 +150,7 @@ impl<'a> SnapshotReader<'a> {
         Ok(Late { rows: self.note("late_rows")?, by })
     }
 
-    /// The columns of each table.
+    /// Returns the columns of each table.
     pub(super) fn tables(&self) -> impl Iterator<Item = &'a [ArrayRef]> {
         self.tables.iter().copied()
     }

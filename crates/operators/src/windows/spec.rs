@@ -1,4 +1,4 @@
-//! What a windowed aggregation is made from.
+//! The specification of a windowed aggregation.
 
 use arrow_schema::DataType;
 use penstock_memory::{Column, ColumnBuf, Physical, Run, SlotId};
@@ -6,7 +6,7 @@ use penstock_progress::Windows;
 
 use crate::aggregates::AccumulatorFactory;
 
-/// Where the rows of one input stand.
+/// The slots of one input.
 #[derive(Clone, Debug)]
 pub struct WindowPort {
     /// Event time, 64 bits wide.
@@ -15,7 +15,7 @@ pub struct WindowPort {
     pub watermark: SlotId,
     /// The keys.
     pub keys: Vec<SlotId>,
-    /// Which aggregates this input feeds, and the slot of each; `None` counts rows.
+    /// The aggregates that this input feeds, and the slot of each; `None` counts rows.
     pub inputs: Vec<(usize, Option<SlotId>)>,
 }
 
@@ -24,28 +24,28 @@ pub struct WindowPort {
 pub struct WindowSpec {
     /// The windows.
     pub windows: Windows,
-    /// Ticks for which a window that was given out may still be corrected. 0 for sessions.
+    /// Ticks for which an emitted window may still be corrected. 0 for sessions.
     pub allowed_lateness: i64,
     /// The inputs. Each aggregate belongs to one of them.
     pub ports: Vec<WindowPort>,
-    /// How the keys are stored, on all ports.
+    /// The storage of the keys, on all ports.
     pub keys: Vec<Physical>,
     /// The types of the keys.
     pub key_types: Vec<DataType>,
     /// The aggregates, in the order of the result columns.
     pub factories: Vec<AccumulatorFactory>,
-    /// How the bounds of a window are stored in the results: as 64 bits, or as 32 for days.
+    /// The storage of a window's bounds in the results: 64 bits, or 32 for days.
     pub bounds: Physical,
-    /// Whether result rows carry an event time of their own.
+    /// True if result rows carry an event time of their own.
     pub emits_time: bool,
 }
 
-/// A specification, and what follows from it.
+/// A specification, and data derived from it.
 pub(super) struct ResolvedSpec {
     pub(super) spec: WindowSpec,
     /// Per port: the slots that are read in every run.
     pub(super) reads: Vec<Vec<SlotId>>,
-    /// Per port: whether an aggregate asks for the time of rows.
+    /// Per port: true if an aggregate needs the time of rows.
     pub(super) timed: Vec<bool>,
 }
 
@@ -54,7 +54,7 @@ impl ResolvedSpec {
         debug_assert!(spec.allowed_lateness >= 0);
         debug_assert!(
             spec.allowed_lateness == 0 || matches!(spec.windows, Windows::Aligned(_)),
-            "sessions are not corrected: the plan refuses it"
+            "the plan refuses corrections of sessions"
         );
         debug_assert_eq!(spec.keys.len(), spec.key_types.len());
         debug_assert_eq!(
@@ -82,12 +82,12 @@ impl ResolvedSpec {
         self.spec.allowed_lateness > 0
     }
 
-    /// The columns of a run whose slots were made ready.
+    /// Returns the columns of a run whose slots were made ready.
     pub(super) fn rows<'a>(&self, port: usize, run: &'a Run) -> PortRows<'a> {
         self.rows_with(port, run.len(), |slot| run.column(slot))
     }
 
-    /// Some rows of a run whose slots were made ready, copied.
+    /// Copies some rows of a run whose slots were made ready.
     pub(super) fn gather(&self, port: usize, run: &Run, rows: &[u32]) -> Gathered {
         let columns = self.reads[port].iter().map(|&slot| {
             let column = run.column(slot);
@@ -98,7 +98,7 @@ impl ResolvedSpec {
         Gathered { columns: columns.collect(), rows: rows.len() }
     }
 
-    /// The columns of rows that were copied.
+    /// Returns the columns of copied rows.
     pub(super) fn gathered<'a>(&self, port: usize, gathered: &'a Gathered) -> PortRows<'a> {
         self.rows_with(port, gathered.rows, |slot| {
             let found = gathered.columns.binary_search_by_key(&slot, |(slot, _)| *slot);

@@ -1,5 +1,5 @@
 //! Window joins against nested loops: every kind, any order of arrival on either side, any moment of closing, any room
-//! for the results; taken apart, put together and restored in between.
+//! for the results; split, merged and restored in between.
 
 use crate::columns;
 
@@ -36,28 +36,28 @@ struct Types {
     columns: [Vec<DataType>; 2],
 }
 
-/// One row on its way in.
+/// An input row.
 #[derive(Clone, Debug)]
 struct Event {
     time: i64,
-    /// The watermark just before it, unless nothing is said about it.
+    /// The watermark just before it, if it carries one.
     mark: Option<i64>,
     key: Row,
     columns: Row,
-    /// Whether a filter before the join lets it through.
+    /// True if a filter before the join passes it.
     passes: bool,
 }
 
-/// How a run says which watermark stands before its rows.
+/// How a run carries the watermarks of its rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Marks {
     Nothing,
-    /// That of its first row stands for all.
+    /// One watermark for all rows: that of the first.
     Noted,
     Beside,
 }
 
-/// What happens to a join.
+/// A step of a join.
 #[derive(Clone, Debug)]
 enum Step {
     Feed {
@@ -68,12 +68,12 @@ enum Step {
     },
     Advance(i64),
     CloseOpen,
-    /// The state of these groups is taken out, and put back; or what is left is put to it.
+    /// Splits off the state of these groups, and merges one half back into the other.
     Regroup(Vec<u8>, bool),
     Restore,
 }
 
-/// A join, its runs, and the run its results go into.
+/// A join, its runs, and the run of its results.
 struct Harness {
     operator: Box<dyn Stateful>,
     spec: JoinSpec,
@@ -109,7 +109,7 @@ impl Harness {
         Self { operator, spec, runs, out, width, results: Vec::new() }
     }
 
-    /// Feeds a run; which of the rows that are left of it are late.
+    /// Feeds a run; returns the late ones of its present rows.
     fn consume(&mut self, port: usize, events: &[Event], marks: Marks, range: bool) -> Vec<u32> {
         let (run, slots) = (&mut self.runs[port], &self.spec.ports[port]);
         let ints =
@@ -140,13 +140,13 @@ impl Harness {
         run.select(kept);
         let (before, mut late) = (self.operator.late(), Vec::new());
         self.operator.late_rows(port, run, &mut late);
-        assert_eq!(self.operator.late(), before, "asking changes nothing");
+        assert_eq!(self.operator.late(), before, "listing late rows changes nothing");
         self.operator.consume(port, run).unwrap();
         run.begin_owned(0); // state holds nothing of the run
         late
     }
 
-    /// Takes results out once.
+    /// Emits results once.
     fn emit(&mut self, room: usize) {
         let count = self.operator.emit(&mut self.out, room).unwrap();
         assert!((1..=room).contains(&count), "CONTRACT-2: {count} rows in the room of {room}");
@@ -161,14 +161,14 @@ impl Harness {
         while self.operator.has_output() {
             self.emit(rooms.next().unwrap());
         }
-        assert_eq!(self.operator.emit(&mut self.out, 5).unwrap(), 0, "nothing is given twice");
+        assert_eq!(self.operator.emit(&mut self.out, 5).unwrap(), 0, "no row is emitted twice");
     }
 
     fn restore(&mut self) {
         let snapshot = self.operator.snapshot();
         let mut restored = WindowJoin::new(self.spec.clone());
         restored.restore(&snapshot).unwrap();
-        assert_eq!(restored.snapshot(), snapshot, "what was restored is what was written");
+        assert_eq!(restored.snapshot(), snapshot, "the restored state equals the written one");
         self.operator = Box::new(restored);
     }
 }
@@ -207,7 +207,7 @@ impl Reference {
         self.kind == JoinKind::Full || self.kind == [JoinKind::Left, JoinKind::Right][side]
     }
 
-    /// Takes a row in; whether it is late.
+    /// Consumes a row; returns true if it is late.
     fn take(&mut self, port: usize, event: &Event) -> bool {
         let windows = self.windows_of(event.time);
         let over = |window: &i128| event.mark.is_some_and(|mark| self.end(*window) <= i128::from(mark));
@@ -231,7 +231,7 @@ impl Reference {
         self.closed_by = self.closed_by.max(watermark);
     }
 
-    /// The last window that holds a row which may still come out.
+    /// Returns the last window with a row that may still be emitted.
     fn last_open(&self) -> Option<i128> {
         let rows = [0, 1].into_iter().flat_map(|side| {
             let counts = move |event: &Event| self.keeps(side) || !event.key.contains(&None);
@@ -252,7 +252,7 @@ impl Reference {
         row
     }
 
-    /// What should have come out by now.
+    /// Returns the results expected by now.
     fn results(&self) -> Vec<Row> {
         let mut results = Vec::new();
         let matches = |left: &(i128, Event), right: &(i128, Event)| {
@@ -332,7 +332,7 @@ fn any_feed(types: &Types) -> impl Strategy<Value = Step> + use<> {
         let marks = prop::sample::select(vec![Marks::Nothing, Marks::Noted, Marks::Beside]);
         (events, marks, any::<bool>(), 0_i64..40).prop_map(move |(mut events, marks, range, delay)| {
             let first = events[0].mark;
-            // Watermarks that mostly leave something in time.
+            // Watermarks that usually leave something on time.
             for event in &mut events {
                 event.mark = match marks {
                     Marks::Nothing => None,
@@ -404,7 +404,7 @@ proptest! {
                     prop_assert_eq!(harness.consume(port, &events, marks, range), late);
                     prop_assert_eq!(harness.operator.late(), reference.late);
                     if eager {
-                        // Time may come on before the output has left.
+                        // The watermark may advance before the output has left.
                         let watermark = events[0].time.max(reference.closed_by);
                         harness.operator.advance(watermark);
                         reference.advance(watermark);

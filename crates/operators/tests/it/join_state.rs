@@ -1,4 +1,4 @@
-//! What a join keeps: how much memory, for how long, and what a snapshot of it may do to it.
+//! The state of a join: its memory, its lifetime, and restoring from hostile snapshots.
 
 use crate::columns;
 
@@ -177,19 +177,19 @@ fn a_snapshot_says_whose_it_is() {
     assert_eq!(drain(&mut other, Physical::I64).len(), 4);
 }
 
-/// One thing that is wrong with a table, or may be.
+/// One fault of a table, or a harmless change.
 #[derive(Clone, Debug)]
 enum Fault {
     Metadata(String, String),
-    /// A column is left out.
+    /// A column is missing.
     Missing(usize),
     /// A column has another type.
     Retyped(usize),
     /// Rows are in other windows.
     Windows(Vec<i128>),
-    /// A table is there twice.
+    /// A table occurs twice.
     Twice,
-    /// A table is not there.
+    /// A table is missing.
     Gone,
 }
 
@@ -265,7 +265,7 @@ proptest! {
             Err(error) => {
                 let other = matches!(&fault, Fault::Metadata(key, _) if key == "operator" || key == "version");
                 prop_assert_eq!(matches!(error, SnapshotError::Kind { .. }), other);
-                prop_assert_eq!(join.snapshot(), before, "what it had, it has");
+                prop_assert_eq!(join.snapshot(), before, "the state is unchanged");
             }
         }
     }

@@ -41,7 +41,7 @@ fn types() -> Vec<DataType> {
     ]
 }
 
-/// The hash of one value, by the table in the documentation of the hash.
+/// Hashes one value, by the table in the documentation of the hash.
 fn of_value(data_type: &DataType, value: &Value) -> Hash {
     let day = 86_400_000_000_000_i128;
     match (data_type, value) {

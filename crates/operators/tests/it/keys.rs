@@ -38,7 +38,7 @@ const ALL: [Physical; 12] = [
 
 type Row = Vec<Cell>;
 
-/// An index and the map that it should behave as.
+/// An index and the map that it should behave like.
 struct Pair {
     kinds: Vec<Physical>,
     index: KeyIndex,
@@ -50,12 +50,12 @@ impl Pair {
         Self { index: KeyIndex::new(&kinds), kinds, model: HashMap::new() }
     }
 
-    /// One whose keys are looked up in a directory.
+    /// Creates one whose keys are looked up in a directory.
     fn beside(directory: &Directory, kinds: Vec<Physical>) -> Self {
         Self { index: directory.index(), ..Self::new(kinds) }
     }
 
-    /// Takes in the keys of another index, as rows would.
+    /// Inserts the keys of another index, like rows.
     fn insert_keys(&mut self, other: &Self) {
         let mut ids = vec![12345];
         self.index.insert_keys(&other.index, &self.kinds, &mut ids);
@@ -100,10 +100,10 @@ impl Pair {
         assert_eq!(ids, expected, "{rows:?}");
     }
 
-    /// The keys, written a few at a time.
+    /// Writes the keys a few at a time.
     fn write(&self, step: usize) {
         let mut written: Vec<Row> = Vec::new();
-        // The same scratch again and again, with a mask left over from somebody else.
+        // The same scratch again and again, with a mask left from an earlier use.
         let mut scratch: Vec<ColumnBuf> = self.kinds.iter().map(|kind| stored(*kind, &[None])).collect();
         for from in (0..self.index.len()).step_by(step) {
             scratch.iter_mut().for_each(ColumnBuf::clear_mask);
@@ -117,7 +117,7 @@ impl Pair {
     }
 }
 
-/// Integers of that width out of a range: a few, some thousands, or all there are.
+/// Draws integers of that width out of a range: a few, some thousands, or all.
 fn any_integers(kind: Physical) -> impl Strategy<Value = Vec<Row>> {
     let (low, high) = limits(kind);
     let anchor = prop_oneof![3 => Just(0.max(low)), 1 => Just(low), 1 => Just(high), 1 => low..=high,
@@ -172,7 +172,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Three indexes side by side: two with one directory, the third with one of its own or with none.
+    /// Three indexes: two with one directory, the third with one of its own or with none.
     #[test]
     fn indexes_that_share_a_directory_have_keys_of_their_own(
         (kinds, steps) in prop::collection::vec(prop::sample::select(ALL.to_vec()), 1..3).prop_flat_map(|kinds| {

@@ -1,4 +1,5 @@
-//! The laws of event time, broken on purpose: windows that go back, and results that come too late to be any.
+//! The laws of event time, broken on purpose: windows that go back, and results below a watermark that has already
+//! left.
 
 #![cfg(debug_assertions)]
 
@@ -29,7 +30,8 @@ fn event(time: i64) -> Event {
     Event { port: 0, time, mark: NEVER, key: vec![Some(Value::Int(1))], inputs: vec![None; inputs().len()] }
 }
 
-/// Event time comes to 50 and then to 60; after that a part of the state comes along that nobody had waited for.
+/// The watermark advances to 50 and then to 60; after that a part of the state is merged that should have been waited
+/// for.
 fn merge_too_late(mut late: Harness, mut merger: Harness) {
     late.consume(&[event(5)], false);
     for watermark in [50, 60] {
@@ -69,13 +71,13 @@ fn windows_do_not_go_back_behind_the_clock() {
 }
 
 #[test]
-#[should_panic(expected = "a window of 9 comes behind the watermark 50")]
+#[should_panic(expected = "a window of 9 comes after the watermark 50")]
 fn a_window_that_comes_too_late_is_found_out() {
     merge_too_late(tumbling(), tumbling());
 }
 
 #[test]
-#[should_panic(expected = "a session of Some(14) comes behind the watermark 41")]
+#[should_panic(expected = "a session of Some(14) comes after the watermark 41")]
 fn a_session_that_comes_too_late_is_found_out() {
     merge_too_late(sessions(), sessions());
 }

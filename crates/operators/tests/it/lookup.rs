@@ -1,4 +1,4 @@
-//! Lookups against a hash map: who matches, what is filled in, and which tables are refused.
+//! Lookups against a hash map: matches, filled columns, and refused tables.
 
 use crate::columns;
 
@@ -58,13 +58,13 @@ fn has_key(row: &[Cell], keys: usize) -> bool {
     row[..keys].iter().all(Option::is_some)
 }
 
-/// A table without a key that stands in it twice.
+/// Removes rows with a key that occurs before.
 fn without_duplicates(rows: Vec<Row>, keys: usize) -> Vec<Row> {
     let mut seen = std::collections::HashSet::new();
     rows.into_iter().filter(|row| !has_key(row, keys) || seen.insert(row[..keys].to_vec())).collect()
 }
 
-/// Stream rows through a lookup, each with its number; what comes out, by number.
+/// Passes stream rows through a lookup, each with its number; returns the results by number.
 fn look_up(
     table: &Arc<LookupTable>,
     kind: LookupKind,
@@ -83,7 +83,7 @@ fn look_up(
         keys.clone(),
         filled.iter().copied().enumerate().collect(),
     );
-    // Twice: the second time with scratch that has been used before.
+    // Twice: the second time with used scratch.
     let mut out = Vec::new();
     for _ in 0..2 {
         run.begin_owned(probe.len());
@@ -201,7 +201,7 @@ fn the_columns_of_a_key_may_stand_anywhere_in_the_table() {
             vec![text("y"), int(8), Some(Value::Float(f64::NAN))],
         ],
     );
-    // The key is (third, first); the column left over is the second.
+    // The key is (third, first); the remaining column is the second.
     let indexed = Arc::new(LookupTable::new(&table, &[2, 0]).unwrap().ok().unwrap());
     let probe = [
         vec![Some(Value::Float(0.0)), text("x")],

@@ -1,5 +1,5 @@
 //! The first rows of each key against a sort of all of them: any order of arrival, any moment of closing, any room for
-//! the results; taken apart, put together and restored in between.
+//! the results; split, merged and restored in between.
 
 use crate::columns;
 
@@ -25,7 +25,7 @@ fn int(value: impl Into<i128>) -> Cell {
     Some(Value::Int(value.into()))
 }
 
-/// What is asked for.
+/// The specification under test.
 #[derive(Clone, Debug)]
 struct Query {
     size: i64,
@@ -36,12 +36,12 @@ struct Query {
     keys: Vec<DataType>,
     columns: Vec<DataType>,
     by: DataType,
-    /// The column of the result that orders, unless it is one of its own.
+    /// The ordering column of the result, unless it is a separate one.
     among: Option<usize>,
     emits_time: bool,
 }
 
-/// One row on its way in.
+/// An input row.
 #[derive(Clone, Debug)]
 struct Event {
     time: i64,
@@ -55,7 +55,7 @@ struct Event {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Marks {
     Nothing,
-    /// That of its first row stands for all.
+    /// One watermark for all rows: that of the first.
     Noted,
     Beside,
 }
@@ -65,12 +65,12 @@ enum Step {
     Feed(Vec<Event>, Marks),
     Advance(i64),
     CloseOpen,
-    /// The state of these groups is taken out, and put back; or what is left is put to it.
+    /// Splits off the state of these groups, and merges one half back into the other.
     Regroup(Vec<u8>, bool),
     Restore,
 }
 
-/// The operator, its run, and the run its results go into.
+/// The operator, its run, and the run of its results.
 struct Harness {
     operator: Box<dyn Stateful>,
     spec: TopKSpec,
@@ -116,7 +116,7 @@ impl Harness {
         Self { operator, spec, by, run, out, width, results: Vec::new() }
     }
 
-    /// Feeds a run; which of the rows that are left of it are late.
+    /// Feeds a run; returns its late rows.
     fn consume(&mut self, events: &[Event], marks: Marks) -> Vec<u32> {
         let (run, slots) = (&mut self.run, &self.spec.port);
         let cells = |cell: &dyn Fn(&Event) -> Cell| events.iter().map(cell).collect::<Row>();
@@ -156,7 +156,7 @@ impl Harness {
             let cells: Vec<Vec<Cell>> = slots.iter().map(|&slot| read(self.out.column(slot))).collect();
             self.results.extend(rows(&cells));
         }
-        assert_eq!(self.operator.emit(&mut self.out, 5).unwrap(), 0, "nothing is given twice");
+        assert_eq!(self.operator.emit(&mut self.out, 5).unwrap(), 0, "no row is emitted twice");
     }
 
     fn restore(&mut self) {
@@ -186,7 +186,7 @@ fn order_cells(left: &Cell, right: &Cell) -> Ordering {
     }
 }
 
-/// All rows, to be sorted when they are asked for.
+/// All rows, sorted on demand.
 struct Reference {
     query: Query,
     rows: Vec<(i128, Event)>,
@@ -204,7 +204,7 @@ impl Reference {
         (i128::from(time) - i128::from(self.query.offset)).div_euclid(self.query.slide.into())
     }
 
-    /// Takes a row in; whether it is late.
+    /// Consumes a row; returns true if it is late.
     fn take(&mut self, event: &Event) -> bool {
         let last = self.last_window(event.time);
         let windows: Vec<i128> = (0..)
@@ -234,7 +234,7 @@ impl Reference {
         self.closed_by = self.closed_by.max(watermark);
     }
 
-    /// What should have come out by now.
+    /// Returns the results expected by now.
     fn results(&self) -> Vec<Row> {
         let mut groups: HashMap<(i128, &Row), Vec<&Event>> = HashMap::new();
         for (window, event) in self.rows.iter().filter(|(window, _)| *window < self.closed_below) {
@@ -480,7 +480,7 @@ fn state_is_bounded_however_many_rows_come() {
     let long = |number: usize| Some(Value::Bytes(format!("row {number:08} with a long text").into_bytes()));
     let mut after_some = 0;
     for round in 0..200 {
-        // Each row is better than all before it.
+        // Each row ranks before all earlier ones.
         let events: Vec<Event> = (0..100)
             .map(|row| event(1, row % 5, int(round * 100 + row), vec![long((round * 100 + row) as usize)]))
             .collect();
@@ -515,7 +515,7 @@ fn what_is_no_snapshot_of_it_is_refused() {
         let snapshot = penstock_operators::StateSnapshot { tables: batches };
         let mut operator = TopK::new(harness.spec.clone());
         let result = operator.restore(&snapshot);
-        assert!(result.is_ok() || operator.bytes() == 0, "nothing is taken from what is refused");
+        assert!(result.is_ok() || operator.bytes() == 0, "a refused snapshot leaves no state");
         result
     };
     assert_eq!(restored(vec![batch.clone()]), Ok(()));

@@ -9,17 +9,17 @@ use proptest::prelude::*;
 use stream::reference::expect;
 use stream::{Event, Harness, Plan, any_events, any_keys, assert_same, progress};
 
-/// What happens between two runs.
+/// An event between two runs.
 #[derive(Clone, Debug)]
 enum Between {
     Nothing,
-    /// Event time comes this far behind what it could.
+    /// The watermark lags its largest possible value by this much.
     Advance(i64),
     /// State is written, and read by a fresh operator.
     Restore,
-    /// Some key groups are taken out and put back; the other way round every second time.
+    /// Some key groups are split off and merged back; in the other direction every second time.
     Extract([u8; 20], bool),
-    /// What a watermark closes is taken out, put back and then closed.
+    /// The state that a watermark closes is split off, merged back and then closed.
     SplitOff(i64),
 }
 
@@ -178,7 +178,7 @@ proptest! {
         run_case(&plan, &events, run_rows, &between, &rooms, marks_everywhere);
     }
 
-    /// Windows come out in order of their ends while only event time closes them.
+    /// Windows are emitted in order of their ends while only event time closes them.
     #[test]
     fn windows_come_in_order(
         (plan, events) in any_case(

@@ -23,7 +23,7 @@ fn counting(windows: impl Into<Windows>) -> Plan {
     Plan { aggregates, ..Plan::new(windows.into(), &[DataType::Int64]) }
 }
 
-/// (start, end, count, whether it corrects), in order.
+/// Returns (start, end, count, whether it corrects), in order.
 fn results(harness: &Harness) -> Vec<(i64, i64, i128, bool)> {
     let mut rows: Vec<_> = harness
         .results
@@ -96,13 +96,13 @@ fn session_edges() {
     let all = |times: &[i64]| counts(&plan, &times.iter().map(|&time| (time, NEVER)).collect::<Vec<_>>());
     assert_eq!(all(&[0, 9]), firsts(&[(0, 19, 2)]));
     assert_eq!(all(&[0, 10]), firsts(&[(0, 10, 1), (10, 20, 1)]));
-    // A row that bridges two sessions, and one that is in reach of neither end.
+    // A row that bridges two sessions, and one that is near neither end.
     assert_eq!(all(&[0, 18, 9]), firsts(&[(0, 28, 3)]));
     assert_eq!(all(&[30, 0, 15]), firsts(&[(0, 10, 1), (15, 25, 1), (30, 40, 1)]));
     assert_eq!(all(&[30, 0, 15, 22, 8]), firsts(&[(0, 40, 5)]));
     assert_eq!(all(&[i64::MIN, i64::MAX]), firsts(&[(i64::MIN, i64::MIN + 10, 1), (i64::MAX, i64::MAX, 1)]));
     assert_eq!(all(&[i64::MAX - 3, i64::MAX]), firsts(&[(i64::MAX - 3, i64::MAX, 2)]));
-    // In one run: rows of a session that went into another, which then went into a third.
+    // In one run: rows of a session that is merged into another, which is then merged into a third.
     let mut harness = Harness::new(&plan);
     harness.consume(&[0, 18, 36, 9, 27].map(|time| event(time, NEVER, 1)), false);
     harness.finish(1);
@@ -124,9 +124,9 @@ fn a_session_is_over_when_nothing_on_time_can_reach_it() {
     harness.operator.advance(33);
     harness.drain(1);
     assert_eq!(results(&harness), [(5, 24, 2, false)]);
-    assert_eq!(harness.operator.watermark_behind(33), 24);
-    assert_eq!(harness.operator.watermark_behind(NEVER), NEVER);
-    assert_eq!(harness.operator.watermark_behind(NEVER + 3), i64::MIN);
+    assert_eq!(harness.operator.output_watermark(33), 24);
+    assert_eq!(harness.operator.output_watermark(NEVER), NEVER);
+    assert_eq!(harness.operator.output_watermark(NEVER + 3), i64::MIN);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn corrections_follow_first_results() {
     harness.operator.advance(10);
     harness.drain(10);
     assert_eq!(results(&harness), [(0, 10, 1, false), (0, 10, 1, false)]);
-    // Key 1 gets another row, key 3 its first, and one comes too late for everything.
+    // Key 1 gets another row, key 3 its first, and one row is too late for everything.
     harness.consume(&[event(3, 10, 1), event(4, 14, 3), event(5, 15, 2)], true);
     assert_eq!(harness.operator.late().rows, 1);
     harness.operator.advance(14);
@@ -147,7 +147,7 @@ fn corrections_follow_first_results() {
     let corrected: Vec<_> = results(&harness).into_iter().filter(|row| row.3).collect();
     assert_eq!(corrected, [(0, 10, 1, true), (0, 10, 2, true)]);
     assert_eq!(harness.operator.bytes(), 0);
-    // At the end of the input, every first result stands before every correction.
+    // At the end of the input, every first result precedes every correction.
     harness.consume(&[event(21, 15, 1), event(35, 15, 1), event(22, 30, 1), event(36, 40, 1)], true);
     harness.operator.finish();
     let firsts = harness.ends[0].len();
@@ -239,7 +239,7 @@ fn days_beyond_32_bits_are_given_as_the_last_day() {
     assert_eq!(bounds, [[i32::MIN, i32::MIN + 8], [0, 10], [i32::MAX - 7, i32::MAX]]);
 }
 
-/// Keys that come once pass by in great numbers; what they held goes with them.
+/// Keys that occur once, in great numbers; their state is dropped with them.
 #[test]
 fn memory_goes_with_the_keys() {
     let rows: i64 = if cfg!(debug_assertions) { 40_000 } else { 1_000_000 };
@@ -274,7 +274,7 @@ fn memory_goes_with_the_keys() {
     }
 }
 
-/// A key that comes while many others are still there does not keep what they held.
+/// A key that arrives while many others are present does not keep their state.
 #[test]
 fn one_pane_does_not_keep_the_keys_of_others() {
     for (keys, aligned) in
@@ -302,7 +302,7 @@ fn one_pane_does_not_keep_the_keys_of_others() {
     }
 }
 
-/// What has left holds no memory because of one session that stays.
+/// Emitted sessions hold no memory because of one that stays.
 #[test]
 fn sessions_that_leave_give_back_what_they_held() {
     let gap = 100;
@@ -341,7 +341,7 @@ fn sessions_that_leave_give_back_what_they_held() {
     }
 }
 
-/// A total may leave 64 bits in one pane and come back in another; only what a window has in the end counts.
+/// A total may exceed 64 bits in one pane and come back in another; only the total of the window counts.
 #[test]
 fn totals_are_exact_across_panes() {
     let max = i128::from(i64::MAX);
@@ -358,7 +358,7 @@ fn totals_are_exact_across_panes() {
         let plan = summing(windows);
         let mut harness = Harness::new(&plan);
         harness.consume(&[valued(5, max), valued(6, max), valued(7, -6)], false);
-        // Two sessions that the last row brings together.
+        // Two sessions that the last row merges.
         harness.consume(&[valued(17, -max), valued(12, 0)], false);
         if restored {
             let snapshot = harness.operator.snapshot();

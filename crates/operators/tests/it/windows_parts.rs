@@ -1,5 +1,4 @@
-//! State in several places: operators side by side whose parts are put together, key groups that move, and snapshots
-//! that nobody should believe.
+//! Distributed state: parallel operators whose parts are merged, key groups that move, and hostile snapshots.
 
 use crate::stream;
 
@@ -50,7 +49,7 @@ fn group_of(plan: &Plan, event: &Event) -> KeyGroup {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Workers aggregate what they have; at each watermark their parts are put together by one that gives results out.
+    /// Workers aggregate their own rows; at each watermark one operator merges their parts and emits results.
     #[test]
     fn parts_of_several_workers(
         (plan, events) in any_case(),
@@ -73,7 +72,7 @@ proptest! {
                     merger.operator.merge(worker.operator.split_off(told));
                     prop_assert!(!worker.operator.has_output());
                 }
-                prop_assert!(!merger.operator.has_output(), "nothing is over before all parts are there");
+                prop_assert!(!merger.operator.has_output(), "no window is over before all parts are merged");
                 merger.operator.advance(told);
                 merger.drain(7);
             }
@@ -126,7 +125,7 @@ proptest! {
         prop_assert_eq!(late_rows, late.len() as u64);
     }
 
-    /// Whatever the numbers of a snapshot say, it is refused or read; neither then nor later does anything panic.
+    /// Whatever the numbers of a snapshot are, it is refused or read; nothing panics then or later.
     #[test]
     fn snapshots_are_not_believed(
         (plan, events) in any_case(),
@@ -172,7 +171,7 @@ proptest! {
     }
 }
 
-/// The array with another number in that row, where it is one of numbers.
+/// Returns the array with another number in that row, if it is an array of numbers.
 fn with_number(array: &ArrayRef, row: usize, number: i64) -> ArrayRef {
     macro_rules! replaced {
         ($type:ty, $native:ty) => {{
@@ -246,7 +245,7 @@ fn nulls_where_none_can_be_are_refused() {
 }
 
 #[test]
-#[should_panic(expected = "made alike")]
+#[should_panic(expected = "one specification")]
 fn operators_of_different_kinds_are_not_merged() {
     let (plan, _) = with_state();
     plan.operator().merge(Plan::new(Windows::session(5).unwrap(), &[DataType::Int64]).operator());

@@ -211,7 +211,7 @@ impl Keyed {
         if operator.has_output() {
             self.due_ns.get_or_insert(arrived_ns);
         }
-        operator.watermark_behind(watermark)
+        operator.output_watermark(watermark)
     }
 
     /// Takes in the state of a lane, with its charge.
@@ -262,7 +262,7 @@ impl Keyed {
         let watermark = operator.close_open()?;
         closing.watermark = closing.watermark.max(watermark);
         closing.count.add(1);
-        Some(operator.watermark_behind(closing.watermark))
+        Some(operator.output_watermark(closing.watermark))
     }
 
     /// Ends the input: no row follows, or none in this part of it.

@@ -1,4 +1,4 @@
-//! Closing windows and giving them out, one at a time.
+//! Closes windows and emits them, one at a time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,11 +17,11 @@ use crate::windows::output::{Each, Frame, write};
 use crate::windows::slider::Sliced;
 use crate::windows::spec::ResolvedSpec;
 
-/// What panes hold of a window.
+/// The result of a window's panes.
 pub(super) enum PaneResult {
-    /// The one pane that it is.
+    /// A window of one pane.
     Pane(KeyedState),
-    /// Several panes together.
+    /// Several merged panes.
     Sliced { sliced: Sliced, counted: usize },
 }
 
@@ -40,7 +40,7 @@ impl PaneResult {
         }
     }
 
-    /// Keys and states, and the ids of some of them by their number.
+    /// Returns keys and states, and the ids of the keys `from..to`.
     fn parts(&self, from: usize, to: usize) -> (&KeyIndex, &Accumulators, Pick<'_>) {
         match self {
             Self::Pane(state) => (&state.keys, &state.states, Pick::Range(from, to)),
@@ -48,7 +48,7 @@ impl PaneResult {
         }
     }
 
-    /// Adds what it holds to the owner's total.
+    /// Adds its size to the owner's total.
     fn count(&mut self, total: &mut StateTotals) {
         match self {
             Self::Pane(state) => state.count(total),
@@ -67,18 +67,18 @@ impl PaneResult {
     }
 }
 
-/// A window on its way out.
+/// A window that is being emitted.
 pub(super) struct Emission {
     window: WindowNumber,
     state: PaneResult,
     given: usize,
     corrects: bool,
-    /// Whether its state is wanted again, for corrections (GRID-4).
+    /// True if its state is kept for corrections (GRID-4).
     kept: bool,
 }
 
 impl GridWindows {
-    /// The first windows that are not over, and not gone, by that watermark.
+    /// Returns the first window that is not over, and the first that is not gone, by that watermark.
     pub(super) fn over_by(&self, watermark: i64) -> (WindowNumber, WindowNumber) {
         let gone = watermark.saturating_sub(self.shape.spec.allowed_lateness);
         (self.windows.first_window(watermark), self.windows.first_window(gone))
@@ -91,7 +91,7 @@ impl GridWindows {
         self.tidy();
     }
 
-    /// Lets go of what no window that is left has a part in.
+    /// Drops state that belongs to no remaining window.
     pub(super) fn tidy(&mut self) {
         if self.next_first(self.closed).is_none() {
             self.cursor = self.cursor.max(self.closed);
@@ -108,7 +108,7 @@ impl GridWindows {
         }
         self.directories.retain(Directory::is_shared);
         self.forget_keys();
-        // Windows that nobody corrected end here, once they have been given out.
+        // Windows without corrections end here, once they have been emitted.
         if self.shape.corrects() && self.next_first(self.closed).is_none() {
             let over = self.finals.range(..self.gone).filter(|(_, state)| state.corrections.is_none());
             let over: Vec<WindowNumber> = over.map(|(&window, _)| window).collect();
@@ -120,7 +120,7 @@ impl GridWindows {
         }
     }
 
-    /// Writes the directories anew when most of their keys are in no pane any more (GRID-5).
+    /// Rebuilds the directories when most of their keys are in no pane any more (GRID-5).
     fn forget_keys(&mut self) {
         let known: usize = self.directories.iter().map(Directory::len).sum();
         let live = |panes: &BTreeMap<i64, KeyedState>| panes.values().map(KeyedState::len).sum::<usize>();
@@ -136,7 +136,7 @@ impl GridWindows {
         self.directories = vec![directory];
     }
 
-    /// The last window that anything is held for.
+    /// Returns the last window with any state.
     pub(super) fn last_window(&self) -> Option<WindowNumber> {
         let pane =
             self.panes.keys().next_back().into_iter().chain(self.sides.keys().map(|(_, pane)| pane)).max();
@@ -148,14 +148,14 @@ impl GridWindows {
         windows.into_iter().flatten().max()
     }
 
-    /// The next window below `limit` to be given out for the first time.
+    /// Returns the next window below `limit` to be emitted for the first time.
     pub(super) fn next_first(&self, limit: WindowNumber) -> Option<WindowNumber> {
         let own = self.next_own();
         let next = own.into_iter().chain(self.firsts.keys().next().copied()).min();
         next.filter(|&window| window < limit)
     }
 
-    /// The next window that panes have a part in.
+    /// Returns the next window that has panes.
     pub(super) fn next_own(&self) -> Option<WindowNumber> {
         let of_panes = self
             .panes
@@ -167,13 +167,13 @@ impl GridWindows {
         of_panes.into_iter().chain(of_sides).min().map(|window| window.max(self.cursor))
     }
 
-    /// The next window to be given out corrected.
+    /// Returns the next window to be emitted with corrections.
     pub(super) fn next_final(&self) -> Option<WindowNumber> {
         let mut over = self.finals.range(..self.gone);
         over.find(|(_, state)| state.corrections.is_some()).map(|(&window, _)| window)
     }
 
-    /// What panes hold of a window, which is the next that they have a part in. It is given out, or put elsewhere.
+    /// Takes the pane state of a window, the next one that has panes; the caller emits it or stores it elsewhere.
     pub(super) fn take_own(&mut self, window: WindowNumber) -> Option<PaneResult> {
         if self.next_own() != Some(window) {
             return None;
@@ -205,7 +205,7 @@ impl GridWindows {
         sliced.map(|sliced| PaneResult::Sliced { sliced, counted: 0 })
     }
 
-    /// Makes the next window ready to be given out; false when there is none.
+    /// Prepares the next window for emission; returns false when there is none.
     fn begin(&mut self) -> bool {
         if let Some(window) = self.next_first(self.closed) {
             let own = self.take_own(window);
@@ -225,7 +225,7 @@ impl GridWindows {
                     }
                     (PaneResult::Pane(other), false)
                 }
-                (None, None) => unreachable!("somebody has a part in the window"),
+                (None, None) => unreachable!("the window has state"),
             };
             state.count(&mut self.total);
             self.emission = Some(Emission { window, state, given: 0, corrects: false, kept });
@@ -244,7 +244,7 @@ impl GridWindows {
         true
     }
 
-    /// Keeps what a window was given out with (GRID-4).
+    /// Keeps the emitted state of a window (GRID-4).
     pub(super) fn keep(&mut self, window: WindowNumber, mut state: KeyedState) {
         state.forget_rows();
         let kept = &mut self.finals.entry(window).or_default().on_time;
@@ -267,7 +267,7 @@ impl GridWindows {
         let time = self.windows.last_tick(emission.window);
         law!(
             emission.corrects || time >= self.left,
-            "a window of {time} comes behind the watermark {}",
+            "a window of {time} comes after the watermark {}",
             self.left
         ); // CONTRACT-4
         let frame = Frame {
@@ -283,7 +283,7 @@ impl GridWindows {
             && let Some(Emission { window, mut state, kept, .. }) = self.emission.take()
         {
             state.discount(&mut self.total);
-            // A window that can no longer be corrected and has no corrections waiting is done with.
+            // A window that can no longer be corrected and has no pending corrections is done.
             if kept {
                 self.keep(window, state.into_keyed(&self.shape));
             }

@@ -1,7 +1,7 @@
-//! Which rows are late, and for which of their windows.
+//! Decides which rows are late, and for which of their windows.
 //!
-//! A row is judged by the watermark of its own source just before it, and by what has been closed. So what becomes of
-//! it depends neither on runs nor on how far the operator is behind the source.
+//! A row is judged by the watermark of its own source just before it, and by the closed windows. So the decision
+//! depends neither on runs nor on how far the operator lags the source.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ impl RowWatermarks<'_> {
     }
 }
 
-/// Calls `take` for each row whose time lies below its watermark or below `settled`: the others are on time everywhere.
+/// Calls `take` for each row whose time lies below its watermark or below `settled`: the others are on time
+/// everywhere.
 pub(in crate::windows) fn each_below(
     times: &[i64],
     marks: Option<Column<'_>>,
@@ -63,7 +64,7 @@ pub(in crate::windows) fn each_below(
 }
 
 impl GridWindows {
-    /// The first window that a row with that watermark is on time for, and the first that it may correct.
+    /// Returns the first window that a row with that watermark is on time for, and the first that it may correct.
     fn open_to(&self, mark: i64) -> (WindowNumber, WindowNumber) {
         let first = self.windows.first_window(mark).max(self.closed);
         match self.shape.spec.allowed_lateness {
@@ -74,12 +75,12 @@ impl GridWindows {
         }
     }
 
-    /// Times from here on lie in no window that was closed.
+    /// Returns the time from which on no time lies in a closed window.
     fn settled(&self) -> i128 {
         if self.closed == WindowNumber::MAX { i128::MAX } else { self.windows.end_of(self.closed - 1) }
     }
 
-    /// Makes times and watermarks readable, and says whether any row may be late for anything.
+    /// Makes times and watermarks readable; returns true if any row may be late for some window.
     fn may_be_late(&self, port: usize, run: &mut Run) -> bool {
         let columns = &self.shape.spec.ports[port];
         if run.holds(columns.watermark) {
@@ -116,7 +117,7 @@ impl GridWindows {
         });
     }
 
-    /// Takes rows out of the run that are late for any of their windows, and counts them where they belong.
+    /// Removes rows from the run that are late for any of their windows, and counts them where they belong.
     pub(super) fn set_late_apart(&mut self, port: usize, run: &mut Run) {
         if !self.may_be_late(port, run) {
             return;
@@ -152,7 +153,7 @@ impl GridWindows {
         run.select(rest);
     }
 
-    /// Takes in rows that count in some of their windows only.
+    /// Consumes rows that count in some of their windows only.
     fn take_odd(&mut self, port: usize, run: &Run, odd: &[Odd]) {
         let shape = Arc::clone(&self.shape);
         for rows in odd.chunk_by(|left, right| left.place() == right.place()) {

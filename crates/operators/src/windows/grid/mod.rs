@@ -1,28 +1,28 @@
 //! Tumbling and sliding windows.
 //!
-//! Rows go into panes, each of which has keys and accumulators of its own; a window is what its panes hold together. A
-//! tumbling window is one pane, and its results are written straight from it.
+//! Rows go into panes, each of which has keys and accumulators of its own; a window is the merged state of its panes.
+//! A tumbling window is one pane, and its results are written straight from it.
 //!
-//! Windows are over in order of their numbers:
+//! Windows end in order of their numbers:
 //!
-//! - those below `closed` have been closed; rows that come for them later are late for them,
-//! - those below `cursor` have been given out, or have begun to,
+//! - those below `closed` are closed; later rows are late for them,
+//! - those below `cursor` have been emitted, or are being emitted,
 //! - those below `gone` can no longer be corrected. Without allowed lateness that is `closed`.
 //!
-//! GRID-1. A row that was on time for all of its windows is in `panes`; one that was too late for the first of them is in
-//!     `sides` under the first it counts in, until windows have come that far.
-//! GRID-2. A pane that a given-out window had a part in is not written by rows, only by what comes from `sides`.
-//! GRID-3. `firsts[n]` is a part of window `n` beside its panes: what was split off from another operator.
-//! GRID-4. With allowed lateness, `finals[n]` holds what window `n` was given out with and, apart from it, the rows that came
-//!     for it since. Both are gone when `gone` passes.
-//! GRID-5. The panes of sliding windows look their keys up in `directories`, new ones in the last of them. One that has twice
-//!     the keys of a pane, and then some, is followed by another, and goes with the last pane that has it. All of them
-//!     together have at most twice the keys of all panes, and then some.
-//! GRID-6. `total` is what all states hold together, each counted as it was after its last change, without directories.
+//! GRID-1. A row that was on time for all of its windows is in `panes`; one that was too late for the first of them is
+//!     in `sides` under the first it counts in, until that window is closed.
+//! GRID-2. A pane of an emitted window is not updated by rows, only by state from `sides`.
+//! GRID-3. `firsts[n]` is a part of window `n` besides its panes: state that was split off another operator.
+//! GRID-4. With allowed lateness, `finals[n]` holds the emitted state of window `n` and, separately, the rows that
+//!     arrived for it since. Both are dropped when `gone` passes.
+//! GRID-5. The panes of sliding windows look their keys up in `directories`, new panes in the last of them. A
+//!     directory with more than twice the keys of a pane, plus a margin, is followed by a new one, and is dropped with
+//!     the last pane that uses it. All of them together have at most twice the keys of all panes, plus a margin.
+//! GRID-6. `total` is the size of all states, each as it was after its last change, without directories.
 
 mod emission;
 mod lateness;
-mod parts;
+mod portable;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -62,24 +62,24 @@ pub(super) struct GridWindows {
     closed: WindowNumber,
     cursor: WindowNumber,
     gone: WindowNumber,
-    /// The furthest that event time has come, or was taken to have come.
+    /// The largest watermark, received or implied by closing.
     watermark: i64,
-    /// How far it has come behind the operator at least (CONTRACT-4). Only kept where laws are checked.
+    /// A lower bound of the watermark after the operator (CONTRACT-4). Only kept where laws are checked.
     left: i64,
     late: Late,
     total: StateTotals,
     ids: Vec<u32>,
-    /// The keys of the pane that was filled last.
+    /// The number of keys of the pane that was filled last.
     usual_keys: usize,
     directories: Vec<Directory>,
 }
 
-/// A directory may have so many keys beside (GRID-5).
+/// The margin of keys of a directory (GRID-5).
 const SPARE_KEYS: usize = 256;
 
 impl GridWindows {
     pub(super) fn new(shape: Arc<ResolvedSpec>, windows: Aligned) -> Self {
-        // The first window that holds a time at all.
+        // The first window that contains any time.
         let first = windows.first_window(NEVER);
         Self {
             shape,
@@ -103,7 +103,7 @@ impl GridWindows {
         }
     }
 
-    /// Notes how far event time has come behind the operator, before it goes on.
+    /// Stores the watermark after the operator, before it advances.
     fn note_left(&mut self) {
         if laws::are_checked() && !self.has_output() {
             self.left = self.watermark;
@@ -127,8 +127,8 @@ impl GridWindows {
         state.count(&mut self.total);
     }
 
-    /// The pane that all rows of the run lie in, if they do. Times are read only where the range that the source noted
-    /// does not tell.
+    /// Returns the pane that contains all rows of the run, if there is one. Times are read only where the range stored
+    /// by the source does not suffice.
     fn common_pane(&self, port: usize, run: &mut Run) -> Option<i64> {
         let of_range = |(earliest, latest): (i64, i64)| {
             let pane = self.windows.pane(earliest);
@@ -141,7 +141,7 @@ impl GridWindows {
         })
     }
 
-    /// Takes in a run whose rows lie in several panes.
+    /// Consumes a run whose rows lie in several panes.
     fn consume_by_pane(&mut self, port: usize, run: &Run) {
         let mut panes = Vec::new();
         self.windows.panes(run.column(self.shape.spec.ports[port].time).fixed(), &mut panes);
@@ -153,9 +153,9 @@ impl GridWindows {
     }
 }
 
-/// Row numbers by pane; rows of a pane stay in order of arrival.
+/// Returns row numbers by pane; rows of a pane stay in order of arrival.
 fn in_order(panes: &[i64]) -> Vec<u32> {
-    /// Panes that are counted rather than sorted.
+    /// Number of panes up to which counting is used instead of sorting.
     const FEW: u64 = 4096;
     let (smallest, largest) = min_max(panes).unwrap_or_default();
     let span = largest.wrapping_sub(smallest).cast_unsigned();
@@ -181,7 +181,7 @@ fn in_order(panes: &[i64]) -> Vec<u32> {
 
 impl Stateful for GridWindows {
     fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError> {
-        debug_assert!(!self.has_output(), "CONTRACT-1: output is taken before rows come in");
+        debug_assert!(!self.has_output(), "CONTRACT-1: output is taken before rows are consumed");
         if run.is_empty() {
             return Ok(());
         }
@@ -214,7 +214,7 @@ impl Stateful for GridWindows {
 
     fn close_open(&mut self) -> Option<i64> {
         let last = self.last_window()?;
-        // A window that was given out and can no longer be corrected is not open.
+        // A window that was emitted and can no longer be corrected is not open.
         if last < self.gone {
             return None;
         }
@@ -278,6 +278,6 @@ impl Stateful for GridWindows {
 
     fn merge(&mut self, other: Box<dyn Stateful>) {
         let other: Box<dyn Any> = other;
-        self.take_other(*other.downcast::<Self>().expect("operators that were made alike are merged"));
+        self.take_other(*other.downcast::<Self>().expect("operators of one specification are merged"));
     }
 }

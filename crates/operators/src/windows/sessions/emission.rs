@@ -1,4 +1,4 @@
-//! Closing sessions and giving them out, in order of their ends.
+//! Closes sessions and emits them, in order of their ends.
 
 use std::cmp::Reverse;
 
@@ -11,10 +11,10 @@ use crate::contract::Stateful;
 use crate::pick::Pick;
 use crate::windows::output::{Each, Frame, write};
 
-/// Slots or keys that are not worth dropping (SESSION-4): they hold some 30 KiB where strings are aggregated, and to make
-/// everything anew costs a fraction of what so many new keys cost ...
+/// Fewer slots or keys than this are not worth dropping (SESSION-4): they hold some 30 KiB where strings are
+/// aggregated, and a rebuild costs a fraction of the insertion of that many keys ...
 const FEW: usize = 128;
-/// ... and how many there may be for each that is in use.
+/// ... and there may be this many for each used one.
 const SLACK: usize = 4;
 
 fn clamp(time: i128) -> i64 {
@@ -22,7 +22,7 @@ fn clamp(time: i128) -> i64 {
 }
 
 impl Sessions {
-    /// The watermark at which a session with that last row is over (SESSION-2).
+    /// Returns the watermark at which a session with that last row is over (SESSION-2).
     pub(super) fn over_at(&self, last: i64) -> i128 {
         i128::from(last) + 2 * i128::from(self.gap) - 1
     }
@@ -32,7 +32,7 @@ impl Sessions {
         self.settle();
     }
 
-    /// Brings a session that is over to the front of the queue, if there is one (SESSION-3).
+    /// Moves a session that is over to the front of the queue, if there is one (SESSION-3).
     pub(super) fn settle(&mut self) {
         while let Some(&Reverse((last, slot))) = self.queue.peek() {
             if self.over_at(last) > self.closed {
@@ -72,7 +72,7 @@ impl Sessions {
         let earliest = times.iter().min();
         law!(
             earliest.is_none_or(|&earliest| earliest >= self.left),
-            "a session of {earliest:?} comes behind the watermark {}",
+            "a session of {earliest:?} comes after the watermark {}",
             self.left
         ); // CONTRACT-4
         let frame = Frame {
@@ -88,7 +88,7 @@ impl Sessions {
         Ok(rows)
     }
 
-    /// Takes a session out of the list of its key and makes its slot free.
+    /// Removes a session from the list of its key and frees its slot.
     fn release(&mut self, slot: u32) {
         let session = self.slots[slot as usize];
         let head = &mut self.heads[session.key as usize];
@@ -106,7 +106,7 @@ impl Sessions {
         self.free.push(slot);
     }
 
-    /// Drops what has been given out, once it is most of what there is (SESSION-4).
+    /// Drops emitted sessions once they are the majority (SESSION-4).
     fn tidy(&mut self) {
         let too_many = |all: usize, used: usize| used == 0 || (all > FEW && all / SLACK > used);
         if too_many(self.slots.len(), self.live()) || too_many(self.keys.len(), self.live_keys) {

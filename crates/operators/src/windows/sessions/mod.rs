@@ -1,18 +1,18 @@
 //! Windows between gaps: per key, rows less than a gap apart belong together.
 //!
-//! Each live session has a slot, and the accumulators are indexed by slot. The sessions of a key hang together in a list,
-//! the latest first, which is the one that nearly every row extends.
+//! Each live session has a slot, and the accumulators are indexed by slot. The sessions of a key form a linked list,
+//! the latest first, which nearly every row extends.
 //!
-//! SESSION-1. The sessions of a key are at least a gap apart, and its list is in descending order of time. A row that bridges
-//!     two of them puts them into one.
-//! SESSION-2. A row is late when its session would be over if it stood alone: `time + gap` is at or below its watermark. A
-//!     session is given out when no row that is on time can reach it: the watermark is at least `last + 2 * gap - 1`.
-//! SESSION-3. The queue holds an entry for each live session, under a time at or below its last. An entry counts only if it is
-//!     the one that the slot remembers.
-//! SESSION-4. Slots and keys without a session are dropped, with their memory, once there are many more of them than of others.
+//! SESSION-1. The sessions of a key are at least a gap apart, and its list is in descending order of time. A row that
+//!     bridges two of them merges them.
+//! SESSION-2. A row is late when a session of that row alone would be over: `time + gap` is at or below its watermark.
+//!     A session is emitted when no on-time row can reach it: the watermark is at least `last + 2 * gap - 1`.
+//! SESSION-3. The queue holds an entry for each live session, under a time at or below its last. An entry is valid
+//!     only if its time equals the slot's `queued`.
+//! SESSION-4. Slots and keys without a session are dropped, with their memory, once they outnumber the others by far.
 
 mod emission;
-mod parts;
+mod portable;
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -40,9 +40,9 @@ struct Session {
     first: i64,
     last: i64,
     key: u32,
-    /// The next session of the key, going back in time.
+    /// The next older session of the key.
     older: u32,
-    /// Its entry in the queue (SESSION-3).
+    /// The time of its entry in the queue (SESSION-3).
     queued: i64,
     live: bool,
 }
@@ -56,14 +56,14 @@ pub(super) struct Sessions {
     heads: Vec<u32>,
     slots: Vec<Session>,
     free: Vec<u32>,
-    /// Keys that have a session.
+    /// Number of keys that have a session.
     live_keys: usize,
     states: Accumulators,
     queue: BinaryHeap<Reverse<(i64, u32)>>,
-    /// How far event time has come; beyond all times at the end.
+    /// The watermark up to which sessions are closed; beyond all times at the end.
     closed: i128,
     watermark: i64,
-    /// How far event time has come behind the operator at least (CONTRACT-4). Only kept where laws are checked.
+    /// A lower bound of the watermark after the operator (CONTRACT-4). Only kept where laws are checked.
     left: i64,
     late: Late,
     ids: Vec<u32>,
@@ -90,17 +90,17 @@ impl Sessions {
         }
     }
 
-    /// Whether two times, the second not before the first, are less than a gap apart.
+    /// Returns true if two times, the second not before the first, are less than a gap apart.
     #[inline]
     fn near(&self, earlier: i64, later: i64) -> bool {
-        // A distance that 64 bits do not hold is larger than every gap.
+        // A distance beyond 64 bits is larger than every gap.
         later.saturating_sub(earlier) < self.gap
     }
 
-    /// Notes how far event time has come behind the operator, before it goes on.
+    /// Stores the watermark after the operator, before it advances.
     fn note_left(&mut self) {
         if laws::are_checked() && !self.has_output() {
-            self.left = self.watermark_behind(self.watermark);
+            self.left = self.output_watermark(self.watermark);
         }
     }
 
@@ -108,12 +108,12 @@ impl Sessions {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether a row is late (SESSION-2).
+    /// Returns true if a row is late (SESSION-2).
     fn is_late(&self, time: i64, mark: i64) -> bool {
         i128::from(time) + i128::from(self.gap) <= i128::from(mark).max(self.closed)
     }
 
-    /// Makes times and watermarks readable, and says whether any row may be late.
+    /// Makes times and watermarks readable; returns true if any row may be late.
     fn may_be_late(&self, port: usize, run: &mut Run) -> bool {
         let columns = &self.shape.spec.ports[port];
         run.ready(&[columns.time]);
@@ -155,7 +155,7 @@ impl Sessions {
         }
     }
 
-    /// A slot for a new session of the key, not in its list yet.
+    /// Allocates a slot for a new session of the key, not in its list yet.
     fn open(&mut self, key: u32, first: i64, last: i64, older: u32) -> u32 {
         let session = Session { first, last, key, older, queued: last, live: true };
         let slot = match self.free.pop() {
@@ -172,8 +172,8 @@ impl Sessions {
         slot
     }
 
-    /// Finds the session of the key that reaches from `first` to `last`, or extends or opens one (SESSION-1). Sessions that
-    /// were put into others are noted in `gone`, with where they went.
+    /// Finds the session of the key that covers `first` to `last`, or extends or opens one (SESSION-1). Adds merged
+    /// sessions to `gone`, with the slot they were merged into.
     fn place(&mut self, key: u32, first: i64, last: i64, gone: &mut Vec<(u32, u32)>) -> u32 {
         let (mut newer, mut slot) = (NOTHING, self.heads[key as usize]);
         while slot != NOTHING && !self.near(last, self.slots[slot as usize].first) {
@@ -212,7 +212,7 @@ impl Sessions {
         slots.clear();
         for (&key, &time) in keys.iter().zip(times) {
             let head = self.heads[key as usize];
-            // Mostly the row belongs to the latest session of its key, and is not before its first row.
+            // Usually the row belongs to the latest session of its key, and is not before its first row.
             if let Some(session) = self.slots.get_mut(head as usize)
                 && time >= session.first
                 && time.saturating_sub(session.last) < self.gap
@@ -226,13 +226,13 @@ impl Sessions {
         self.redirect(&gone, slots);
     }
 
-    /// Rows whose session was put into another belong to that one; slots that are gone are free.
+    /// Redirects rows of merged sessions to the session they were merged into; frees the merged slots.
     fn redirect(&mut self, gone: &[(u32, u32)], slots: &mut [u32]) {
         if gone.is_empty() {
             return;
         }
         let mut to: Vec<u32> = (0..self.slots.len() as u32).collect();
-        // Later ones first: where a session went may itself have gone elsewhere after that.
+        // Later ones first: the target of a merge may itself have been merged after that.
         for &(from, into) in gone.iter().rev() {
             to[from as usize] = to[into as usize];
         }
@@ -243,7 +243,7 @@ impl Sessions {
 
 impl Stateful for Sessions {
     fn consume(&mut self, port: usize, run: &mut Run) -> Result<(), ComputeError> {
-        debug_assert!(!self.has_output(), "CONTRACT-1: output is taken before rows come in");
+        debug_assert!(!self.has_output(), "CONTRACT-1: output is taken before rows are consumed");
         if run.is_empty() {
             return Ok(());
         }
@@ -299,7 +299,7 @@ impl Stateful for Sessions {
         self.emit_some(out, room)
     }
 
-    fn watermark_behind(&self, watermark: i64) -> i64 {
+    fn output_watermark(&self, watermark: i64) -> i64 {
         match watermark {
             NEVER => NEVER,
             watermark => {
@@ -345,6 +345,6 @@ impl Stateful for Sessions {
 
     fn merge(&mut self, other: Box<dyn Stateful>) {
         let other: Box<dyn Any> = other;
-        self.take_other(*other.downcast::<Self>().expect("operators that were made alike are merged"));
+        self.take_other(*other.downcast::<Self>().expect("operators of one specification are merged"));
     }
 }

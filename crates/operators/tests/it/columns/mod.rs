@@ -1,4 +1,4 @@
-//! Columns of runs, and what they hold as plain values.
+//! Columns of runs, and their plain values.
 
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
@@ -15,13 +15,13 @@ pub enum Value {
 }
 
 impl Value {
-    /// The bits that equal keys share: one NaN, one zero.
+    /// Returns the bits that equal keys share: one NaN, one zero.
     fn bits(value: f64) -> u64 {
         if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
     }
 }
 
-/// As keys are equal: NaN equals NaN, -0.0 equals 0.0.
+/// Equality of keys: NaN equals NaN, -0.0 equals 0.0.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -45,14 +45,14 @@ impl std::hash::Hash for Value {
     }
 }
 
-/// A cell of a column: nothing where it is null.
+/// A cell of a column: `None` where it is null.
 pub type Cell = Option<Value>;
 
 pub fn text(text: &str) -> Cell {
     Some(Value::Bytes(text.as_bytes().to_vec()))
 }
 
-/// A column of that storage. What stands under a null is nonsense, and differs from row to row.
+/// Makes a column of that storage. Values under a null are nonsense, and differ from row to row.
 pub fn stored(physical: Physical, cells: &[Cell]) -> ColumnBuf {
     let mut into = ColumnBuf::new(physical);
     macro_rules! fill {
@@ -91,7 +91,7 @@ pub fn stored(physical: Physical, cells: &[Cell]) -> ColumnBuf {
     into
 }
 
-/// What a column holds.
+/// Returns the values of a column.
 pub fn read(column: Column<'_>) -> Vec<Cell> {
     macro_rules! each {
         ($values:expr, $wrap:expr) => {{
@@ -124,18 +124,18 @@ pub fn read(column: Column<'_>) -> Vec<Cell> {
     }
 }
 
-/// Rows out of columns.
+/// Converts columns to rows.
 pub fn rows(columns: &[Vec<Cell>]) -> Vec<Vec<Cell>> {
     let count = columns.first().map_or(0, Vec::len);
     (0..count).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
 }
 
-/// Columns out of rows.
+/// Converts rows to columns.
 pub fn columns(rows: &[Vec<Cell>], width: usize) -> Vec<Vec<Cell>> {
     (0..width).map(|column| rows.iter().map(|row| row[column].clone()).collect()).collect()
 }
 
-/// The smallest and the largest integer of that storage.
+/// Returns the smallest and the largest integer of that storage.
 pub fn limits(physical: Physical) -> (i128, i128) {
     match physical {
         Physical::I8 => (i8::MIN.into(), i8::MAX.into()),
@@ -150,7 +150,7 @@ pub fn limits(physical: Physical) -> (i128, i128) {
     }
 }
 
-/// A value of that storage out of few, so that keys repeat.
+/// Draws a value of that storage out of few, so that keys repeat.
 pub fn any_key(physical: Physical) -> BoxedStrategy<Value> {
     match physical {
         Physical::F32 | Physical::F64 => {
@@ -161,7 +161,7 @@ pub fn any_key(physical: Physical) -> BoxedStrategy<Value> {
             prop_oneof![-3_i128..3, Just(i128::MAX), Just(i128::MIN)].prop_map(Value::Int).boxed()
         }
         Physical::View => {
-            // Keys that run into each other unless their lengths count, and zeros inside and at the end.
+            // Keys that concatenate alike unless their lengths count, and zeros inside and at the end.
             let known = [
                 "",
                 "a",

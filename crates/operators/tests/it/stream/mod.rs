@@ -1,4 +1,4 @@
-//! Streams of rows with watermarks, an operator that takes them in, and what it should give out.
+//! Streams of rows with watermarks, an operator that consumes them, and its expected results.
 
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 pub type Row = Vec<Cell>;
 
-/// One row on its way in.
+/// An input row.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub port: usize,
@@ -39,7 +39,7 @@ pub fn physical(data_type: &DataType) -> Physical {
     Physical::of(data_type).unwrap()
 }
 
-/// Every aggregate over every column that has it; the number of the column.
+/// Every aggregate over every supported column, with the number of the column.
 pub fn aggregates() -> Vec<(AggregateKind, Option<usize>)> {
     let mut aggregates = vec![(AggregateKind::Count, None)];
     for (column, data_type) in inputs().iter().enumerate() {
@@ -52,7 +52,7 @@ pub fn aggregates() -> Vec<(AggregateKind, Option<usize>)> {
     aggregates
 }
 
-/// What is asked of an operator.
+/// The specification of an operator.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub windows: Windows,
@@ -67,7 +67,7 @@ impl Plan {
         Self { windows, allowed_lateness: 0, keys: keys.to_vec(), ports: 1, aggregates: aggregates() }
     }
 
-    /// The port that an aggregate belongs to.
+    /// Returns the port of an aggregate.
     pub fn port_of(&self, aggregate: usize) -> usize {
         aggregate % self.ports
     }
@@ -123,8 +123,8 @@ impl Plan {
         out
     }
 
-    /// A run of these events, all of one port. The watermarks stand beside the rows, or with the run where they are
-    /// one, or nowhere where no row lies below its own. Some rows stand there twice; a filter has dropped one of them.
+    /// Makes a run of these events, all of one port. The watermarks are a column, or one value of the run where they
+    /// are equal, or absent where no row lies below its own. Some rows occur twice; a filter has dropped one of them.
     pub fn run(&self, events: &[Event], marks_everywhere: bool) -> Run {
         let mut run = Run::new();
         let twice = |row: usize| if row % 3 == 1 { 2 } else { 1 };
@@ -160,17 +160,17 @@ impl Plan {
             run.put(*slot, stored(*kind, &events.iter().map(cell).collect::<Vec<_>>()));
         }
         let mut kept = run.selection();
-        // Of each three rows, the second stands there twice.
+        // Of each three rows, the second occurs twice.
         kept.extend((0..events.len() as u32).filter(|row| row % 4 != 2));
         run.select(kept);
         run
     }
 }
 
-/// Where a result row belongs: start, end, key, and whether it corrects another.
+/// The identity of a result row: start, end, key, and whether it is a correction.
 pub type Place = (i64, i64, Row, bool);
 
-/// Result rows by their place: aggregates, and the time of the row.
+/// Result rows by their identity: aggregates, and the time of the row.
 pub type Results = BTreeMap<String, (Place, Row, i64)>;
 
 pub fn add(results: &mut Results, place: Place, values: Row, time: i64) {
@@ -179,14 +179,14 @@ pub fn add(results: &mut Results, place: Place, values: Row, time: i64) {
         other => other.clone(),
     };
     let key = format!("{:?}", (place.0, place.1, place.2.iter().map(normal).collect::<Row>(), place.3));
-    assert!(results.insert(key, (place.clone(), values, time)).is_none(), "{place:?} came twice");
+    assert!(results.insert(key, (place.clone(), values, time)).is_none(), "{place:?} was emitted twice");
 }
 
 fn int(cell: &Cell) -> i64 {
     if let Some(Value::Int(value)) = cell { *value as i64 } else { panic!("{cell:?} is no number") }
 }
 
-/// An operator and what it has given out.
+/// An operator and its emitted results.
 pub struct Harness {
     pub plan: Plan,
     pub operator: Box<dyn Stateful>,
@@ -217,11 +217,11 @@ impl Harness {
             let before = self.operator.late().rows;
             let mut run = self.plan.run(events, marks_everywhere);
             self.operator.consume(port, &mut run).unwrap();
-            assert_eq!(self.operator.late().rows - before, late.len() as u64, "those that were listed");
+            assert_eq!(self.operator.late().rows - before, late.len() as u64, "the listed rows");
         }
     }
 
-    /// Takes all results out, `room` rows at a time.
+    /// Emits all results, `room` rows at a time.
     pub fn drain(&mut self, room: usize) {
         let mut out = self.plan.out();
         while self.operator.has_output() {
@@ -241,7 +241,7 @@ impl Harness {
                 add(&mut self.results, place, row[keys..values].to_vec(), int(&row[width - 1]));
             }
         }
-        assert_eq!(self.operator.emit(&mut out, 5).unwrap(), 0, "nothing is given twice");
+        assert_eq!(self.operator.emit(&mut out, 5).unwrap(), 0, "no row is emitted twice");
     }
 
     pub fn finish(&mut self, room: usize) {
@@ -256,7 +256,7 @@ impl Plan {
     }
 }
 
-/// Two results that should be the same, up to the rounding of floats.
+/// Compares two results, up to the rounding of floats.
 pub fn assert_same(plan: &Plan, found: &Results, expected: &Results) {
     for (key, (place, ..)) in found {
         assert!(expected.contains_key(key), "{place:?} is not expected");
@@ -276,7 +276,7 @@ pub fn assert_same(plan: &Plan, found: &Results, expected: &Results) {
     }
 }
 
-/// A value to be aggregated. Totals of the few rows of a test stay within 64 bits and are exact in a float.
+/// Draws a value to be aggregated. Totals of the few rows of a test stay within 64 bits and are exact in a float.
 pub fn any_input(data_type: &DataType) -> BoxedStrategy<Cell> {
     let value = match data_type {
         DataType::Boolean => (0_i128..2).prop_map(Value::Int).boxed(),
@@ -310,7 +310,7 @@ pub fn any_keys() -> impl Strategy<Value = Vec<DataType>> {
     ])
 }
 
-/// Events of up to three sources, each with a watermark that never falls.
+/// Draws events of up to three sources, each with a watermark that never falls.
 pub fn any_events(keys: Vec<DataType>, ports: usize, time: BoxedStrategy<i64>) -> BoxedStrategy<Vec<Event>> {
     let key: Vec<_> = keys.iter().map(|key| prop::option::weighted(0.85, any_key(physical(key)))).collect();
     let inputs: Vec<_> = inputs().iter().map(any_input).collect();
@@ -330,13 +330,13 @@ pub fn any_events(keys: Vec<DataType>, ports: usize, time: BoxedStrategy<i64>) -
         .boxed()
 }
 
-/// The lowest watermark that any row from `from` on can have: how far event time has come before it.
+/// Returns the lowest watermark that any row from `from` on can have: the combined watermark before it.
 pub fn progress(events: &[Event], from: usize) -> i64 {
     events[from..].iter().map(|event| event.mark).min().unwrap_or(i64::MAX)
 }
 
 impl Harness {
-    /// Takes a few results out and drops them.
+    /// Emits a few results and drops them.
     pub fn emit_any(&mut self) -> Result<usize, penstock_types::ComputeError> {
         self.operator.emit(&mut self.plan.out(), 5)
     }

@@ -1,4 +1,4 @@
-//! What windows hold, by the rules: row by row, window by window, from a list of all rows.
+//! The expected content of windows, by the rules: row by row, window by window, from a list of all rows.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use penstock_progress::Windows;
 use super::columns::{Cell, Value};
 use super::{Event, Plan, Results, Row, add, inputs};
 
-/// The engine's order: NaN behind every number, -0.0 equal to 0.0.
+/// The engine's order: NaN after every number, -0.0 equal to 0.0.
 fn order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => left.cmp(right),
@@ -87,7 +87,7 @@ fn clamp(time: i128) -> i64 {
     time.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// Events by key, in order of first appearance.
+/// Returns events by key, in order of first appearance.
 fn by_key<'a>(events: &[&'a Event]) -> Vec<(Row, Vec<&'a Event>)> {
     let mut keys: Vec<(Row, Vec<&Event>)> = Vec::new();
     for event in events {
@@ -99,7 +99,7 @@ fn by_key<'a>(events: &[&'a Event]) -> Vec<(Row, Vec<&'a Event>)> {
     keys
 }
 
-/// The results that these events should have, and those that are late.
+/// Returns the expected results of these events, and the late ones.
 pub fn expect(plan: &Plan, events: &[Event]) -> (Results, Vec<Event>) {
     match plan.windows {
         Windows::Aligned(_) => aligned(plan, events),
@@ -112,7 +112,7 @@ fn aligned(plan: &Plan, events: &[Event]) -> (Results, Vec<Event>) {
     let (size, slide) = (i128::from(windows.size()), i128::from(windows.slide()));
     let offset = i128::from(windows.offset());
     let mut late = Vec::new();
-    // Start of the window; rows that were on time and rows that correct.
+    // Start of the window; on-time rows and correcting rows.
     let mut held: std::collections::BTreeMap<i128, (Vec<&Event>, Vec<&Event>)> = Default::default();
     for event in events {
         let (time, mark) = (i128::from(event.time), i128::from(event.mark));

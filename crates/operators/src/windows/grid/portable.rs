@@ -1,4 +1,4 @@
-//! State taken apart, put together, written and read.
+//! State split, merged, written and read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::windows::snapshot::{SnapshotReader, SnapshotWriter};
 
 const OPERATOR: &str = "windows";
 
-/// What a row of the table belongs to.
+/// The owner of a row of the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Store {
     Pane,
@@ -30,7 +30,7 @@ enum Store {
 
 const STORES: [Store; 5] = [Store::Pane, Store::Side, Store::First, Store::OnTime, Store::Correction];
 
-/// Puts a state into a map, or into the one that is there.
+/// Puts a state into a map, merging it into an existing one.
 fn put<K: Ord>(
     grid: &mut GridWindows,
     map: impl Fn(&mut GridWindows) -> &mut BTreeMap<K, KeyedState>,
@@ -74,7 +74,7 @@ impl GridWindows {
         }
     }
 
-    /// Takes all state out, each with its place.
+    /// Takes all state out, each with its owner.
     fn take_all(&mut self) -> Vec<(Store, WindowNumber, i64, KeyedState)> {
         self.slider.clear(&mut self.total.bytes);
         let mut all: Vec<(Store, WindowNumber, i64, KeyedState)> = Vec::new();
@@ -92,7 +92,7 @@ impl GridWindows {
         all
     }
 
-    /// An operator made alike, as far as this one, without state.
+    /// Creates an operator of the same specification and watermark, without state.
     fn alike(&self) -> Self {
         Self {
             closed: self.closed,
@@ -103,7 +103,7 @@ impl GridWindows {
         }
     }
 
-    /// Takes the keys of these groups out.
+    /// Splits off the keys of these groups.
     pub(super) fn take_groups(&mut self, groups: KeyGroups) -> Self {
         let mut taken = self.alike();
         let shape = Arc::clone(&self.shape);
@@ -119,7 +119,7 @@ impl GridWindows {
         taken
     }
 
-    /// Closes windows below these, and puts what would be given out into `to` instead; into its own state for `None`.
+    /// Closes windows below these, and puts the state to be emitted into `to` instead; into its own state for `None`.
     fn close_into(&mut self, closed: WindowNumber, gone: WindowNumber, mut to: Option<&mut Self>) {
         let closed = closed.max(self.closed);
         while let Some(window) = self.next_first_of(closed, to.is_none()) {
@@ -153,12 +153,12 @@ impl GridWindows {
         self.close_below(closed, gone);
     }
 
-    /// The next window below `limit` that has a part to be put elsewhere: in panes only, or anywhere.
+    /// Returns the next window below `limit` whose state has to be moved: with panes only, or any.
     fn next_first_of(&self, limit: WindowNumber, own_only: bool) -> Option<WindowNumber> {
         if own_only { self.next_own().filter(|&window| window < limit) } else { self.next_first(limit) }
     }
 
-    /// Takes out what the watermark closes.
+    /// Splits off the state that the watermark closes.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
         law!(watermark >= self.watermark, "windows go back from {} to {watermark}", self.watermark); // CONTRACT-4
         let mut taken = Self::new(Arc::clone(&self.shape), self.windows);
@@ -168,8 +168,8 @@ impl GridWindows {
         taken
     }
 
-    /// Takes in the state of another operator. Whichever is behind closes what the other has closed first: a window that
-    /// one has given out is not open in the other.
+    /// Merges the state of another operator. The one that lags first closes what the other has closed: a window that
+    /// one has emitted is not open in the other.
     pub(super) fn take_other(&mut self, mut other: Self) {
         let (closed, gone) = (self.closed.max(other.closed), self.gone.max(other.gone));
         other.close_into(closed, other.gone, None);
@@ -267,7 +267,7 @@ impl GridWindows {
     }
 }
 
-/// The columns of the table before keys and state.
+/// Returns the columns of the table before keys and state.
 fn fields() -> [(&'static str, DataType); 3] {
     [("store", DataType::UInt8), ("window", DataType::Decimal128(38, 0)), ("pane", DataType::Int64)]
 }

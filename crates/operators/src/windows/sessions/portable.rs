@@ -1,4 +1,4 @@
-//! State taken apart, put together, written and read.
+//! State split, merged, written and read.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Sessions {
         (0..self.slots.len() as u32).filter(|&slot| self.slots[slot as usize].live).collect()
     }
 
-    /// The key of each slot, one column per key column.
+    /// Returns the key of each slot, one column per key column.
     fn keys_of(&self, slots: &[u32]) -> Vec<ColumnBuf> {
         let ids: Vec<u32> = slots.iter().map(|&slot| self.slots[slot as usize].key).collect();
         let mut columns = key_columns(&self.shape);
@@ -33,7 +33,7 @@ impl Sessions {
         columns
     }
 
-    /// Takes in sessions with these keys, times and states. `wanted` is the slot of each in `states`.
+    /// Adds sessions with these keys, times and states. `wanted` is the slot of each in `states`.
     fn add(
         &mut self,
         keys: &[ColumnBuf],
@@ -66,7 +66,7 @@ impl Sessions {
         self.add(&other.keys_of(slots), &times, slots, &other.states, other.slots.len());
     }
 
-    /// The sessions for which `goes` holds, in an operator as far as this one.
+    /// Copies the sessions for which `goes` holds into an operator with the same watermark.
     pub(super) fn part(&self, goes: impl Fn(u32) -> bool) -> Self {
         let mut part = Self::new(Arc::clone(&self.shape), self.gap);
         (part.closed, part.watermark, part.late) = (self.closed, self.watermark, self.late);
@@ -77,7 +77,7 @@ impl Sessions {
         part
     }
 
-    /// Takes the keys of these groups out.
+    /// Splits off the keys of these groups.
     pub(super) fn take_groups(&mut self, wanted: KeyGroups) -> Self {
         let mut columns = key_columns(&self.shape);
         self.keys.write_picked(Pick::Range(0, self.keys.len()), &mut columns);
@@ -90,7 +90,7 @@ impl Sessions {
         taken
     }
 
-    /// Takes out what the watermark closes, and with it every session that could belong together with a closed one of
+    /// Splits off what the watermark closes, and every session that may have to be combined with a closed one of
     /// another operator: those that began a gap before the watermark, or earlier.
     pub(super) fn take_over(&mut self, watermark: i64) -> Self {
         law!(watermark >= self.watermark, "sessions go back from {} to {watermark}", self.watermark); // CONTRACT-4
@@ -106,7 +106,7 @@ impl Sessions {
         taken
     }
 
-    /// Takes in the state of another operator.
+    /// Merges the state of another operator.
     pub(super) fn take_other(&mut self, other: Self) {
         self.late.rows += other.late.rows;
         self.late.by = self.late.by.max(other.late.by);
@@ -120,7 +120,7 @@ impl Sessions {
         writer.note("closed", self.closed);
         writer.note("watermark", self.watermark);
         writer.note_late(self.late);
-        // One slot per session, in a row.
+        // One slot per session, without gaps.
         let dense = self.part(|_| true);
         let slots: Vec<u32> = (0..dense.slots.len() as u32).collect();
         let mut columns: Vec<ArrayRef> = vec![
@@ -156,7 +156,7 @@ impl Sessions {
     }
 }
 
-/// The columns of the table before keys and state.
+/// Returns the columns of the table before keys and state.
 fn fields() -> [(&'static str, DataType); 2] {
     [("first", DataType::Int64), ("last", DataType::Int64)]
 }
