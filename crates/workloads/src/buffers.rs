@@ -1,23 +1,23 @@
-//! Memory of batches that nobody has any more, for the columns of the next ones.
+//! Memory of dropped batches, reused for the columns of later ones.
 //!
-//! A column of a large batch is more than an allocator keeps: it comes fresh from the system each time, and to
-//! have its pages filled with zeros costs several times as much as the rows do. So whoever makes batch after
-//! batch remembers the buffers of the last ones, and writes into those that were given up.
+//! A column of a large batch is larger than what an allocator keeps: it comes fresh from the system each time, and
+//! zeroing its pages costs several times as much as filling the rows. So a producer of many batches remembers the
+//! buffers of the last ones, and writes into those that were dropped.
 //!
-//! BUFFERS-1. A buffer is written only when nobody else has it: `into_vec` refuses one that is shared.
-//! BUFFERS-2. What is kept never comes to more than [`KEPT_BYTES`], most of which the reader has as well.
+//! BUFFERS-1. A buffer is written only when it has no other owner: `into_vec` refuses a shared one.
+//! BUFFERS-2. The kept buffers never exceed [`KEPT_BYTES`], most of which the reader holds as well.
 
 use std::collections::VecDeque;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::{ArrowNativeType, Buffer};
 
-/// What is kept at the most: some batches of the default size, of any workload.
+/// Most bytes kept: some batches of the default size, of any workload.
 const KEPT_BYTES: usize = 64 << 20;
-/// Smaller ones are left to the allocator, which has them at hand.
+/// Smaller buffers are left to the allocator, which has them at hand.
 const MIN_BYTES: usize = 64 << 10;
 
-/// The buffers of the last batches, the oldest first.
+/// The buffers of the last batches, oldest first.
 #[derive(Debug, Default)]
 pub struct Buffers {
     kept: VecDeque<Buffer>,
@@ -25,24 +25,24 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Room for so many values.
+    /// Returns room for that many values.
     pub(crate) fn take<T: ArrowNativeType>(&mut self, values: usize) -> Vec<T> {
         let mut column = self.find(values);
         column.clear();
         column
     }
 
-    /// So many values, whatever they are: they have to be written over.
+    /// Returns that many arbitrary values: the caller overwrites them.
     pub(crate) fn take_full<T: ArrowNativeType>(&mut self, values: usize) -> Vec<T> {
         let mut column = self.find(values);
         column.resize(values, T::default());
         column
     }
 
-    /// Room for so many values, with some old ones in it.
+    /// Finds room for that many values, with some old ones in it.
     fn find<T: ArrowNativeType>(&mut self, values: usize) -> Vec<T> {
         let bytes = values.saturating_mul(size_of::<T>());
-        // Not one that is much too large: another column is waiting for it.
+        // Not one that is much too large: another column may need it.
         let fitting = bytes..=bytes.saturating_mul(2);
         let mut from = 0;
         while bytes >= MIN_BYTES
@@ -66,18 +66,18 @@ impl Buffers {
         Vec::with_capacity(values)
     }
 
-    /// These values, which know how many they are.
+    /// Collects values whose number is known.
     pub(crate) fn filled<T: ArrowNativeType>(&mut self, values: impl Iterator<Item = T>) -> Vec<T> {
         let mut column = self.take(values.size_hint().0);
         column.extend(values);
         column
     }
 
-    /// Remembers the buffers of a batch that is given out.
+    /// Remembers the buffers of a batch that is handed out.
     pub(crate) fn keep(&mut self, batch: &RecordBatch) {
         for column in batch.columns() {
             for buffer in column.to_data().buffers() {
-                // One that stands for several columns counts once.
+                // A buffer shared by several columns counts once.
                 if self.kept.back().is_none_or(|last| !last.ptr_eq(buffer)) {
                     self.push(buffer.clone());
                 }
@@ -85,7 +85,7 @@ impl Buffers {
         }
     }
 
-    /// Takes back what was only a step on the way to a column.
+    /// Takes back an intermediate column.
     pub(crate) fn give_back<T: ArrowNativeType>(&mut self, values: Vec<T>) {
         self.push(Buffer::from_vec(values));
     }
@@ -97,7 +97,7 @@ impl Buffers {
         self.kept_bytes += buffer.capacity();
         self.kept.push_back(buffer);
         while self.kept_bytes > KEPT_BYTES {
-            let oldest = self.kept.pop_front().expect("bytes of buffers that are kept");
+            let oldest = self.kept.pop_front().expect("kept bytes belong to kept buffers");
             self.kept_bytes -= oldest.capacity();
         }
     }
@@ -144,7 +144,7 @@ mod tests {
         assert!(places(&second).iter().all(|place| !places(&first).contains(place)));
         let before = places(&first);
         drop((first, second));
-        // A part of the first column is still there, and holds it.
+        // A part of the first column is still alive, and holds its buffer.
         let third = batch_of(&mut buffers);
         assert_ne!(places(&third)[0], before[0]);
         assert_eq!(places(&third)[1], before[1]);

@@ -1,4 +1,4 @@
-//! What a caller can ask of a workload that it cannot give. Every message names the option and the value.
+//! Requests that a workload refuses. Every message names the option and the value.
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ pub enum WorkloadError {
     OutOfBounds {
         /// The option's name.
         option: &'static str,
-        /// The value that was asked for.
+        /// The given value.
         value: u64,
         /// The smallest value allowed.
         least: u64,
@@ -23,7 +23,7 @@ pub enum WorkloadError {
     TimeOutOfBounds {
         /// The option's name.
         option: &'static str,
-        /// The value that was asked for.
+        /// The given value.
         value: i64,
         /// The earliest value allowed.
         least: i64,
@@ -35,53 +35,53 @@ pub enum WorkloadError {
     NotAShare {
         /// The option's name.
         option: &'static str,
-        /// The value that was asked for.
+        /// The given value.
         value: f64,
     },
     /// A Zipf exponent that is negative, infinite or not a number.
     #[error("zipf must be a finite exponent of at least 0 (0 is uniform), got {value}")]
     BadExponent {
-        /// The value that was asked for.
+        /// The given value.
         value: f64,
     },
     /// Row ids run out before the range does.
     #[error("{rows} rows from row {start} on go past the last row id, {}", u64::MAX)]
     RowsOverflow {
-        /// The first row asked for.
+        /// The first requested row.
         start: u64,
-        /// How many rows were asked for.
+        /// Number of requested rows.
         rows: u64,
     },
     /// A data set that ends before the range does.
     #[error("there is no row {row}: the data set has {rows} rows")]
     PastTheEnd {
-        /// The last row asked for.
+        /// The last requested row.
         row: u64,
-        /// How many rows there are.
+        /// Number of rows of the data set.
         rows: u64,
     },
-    /// A row of one of several streams whose events are numbered together, so far out that it has no number.
+    /// A row of one of several jointly numbered streams, beyond the last event id.
     #[error("row {row} of {stream} comes after the last event id, {}", u64::MAX)]
     EventsOverflow {
         /// The stream's name.
         stream: &'static str,
-        /// The last row asked for.
+        /// The last requested row.
         row: u64,
     },
-    /// An event so far out that one of its times does not fit a timestamp.
+    /// An event so late that one of its times does not fit a timestamp.
     #[error(
         "event {event} has no event time: at {rate} events per second it does not fit 64 bits of milliseconds"
     )]
     EventTimeOverflow {
-        /// The last event asked for.
+        /// The last requested event.
         event: u64,
         /// Events per second of event time.
         rate: u64,
     },
-    /// A row so far out that its event time does not fit a timestamp.
+    /// A row so late that its event time does not fit a timestamp.
     #[error("row {row} has no event time: at {rate} rows per second it does not fit 64 bits of milliseconds")]
     TimeOverflow {
-        /// The last row asked for.
+        /// The last requested row.
         row: u64,
         /// Rows per second of event time.
         rate: u64,

@@ -1,28 +1,27 @@
-//! How many rows a second of event time has: always as many, or more and fewer in steps.
+//! The rows per second of event time: constant, or changing in steps.
 //!
-//! A step is so many seconds long, and the steps of a round have [`STEPS`] times as many rows per second. A
-//! row is found by division, whatever the row: first its round, which all have the same number of rows, then
-//! its step, then its place in there (WORKLOAD-1). A step begins on a whole second with a row, so that no time is
-//! lost or gained where the rate changes.
+//! All steps have the same length in seconds, and the steps of a round have [`STEPS`] times as many rows per second.
+//! Any row is found by division: first its round, which all have the same number of rows, then its step, then its
+//! position in there (WORKLOAD-1). A step begins on a whole second with a row, so that no time is lost or gained where
+//! the rate changes.
 
 use crate::{WorkloadError, bounds};
 
-/// What the rate is multiplied by, from one step to the next; then from the start again.
+/// The factors of the rate, from one step to the next; then from the start again.
 pub const STEPS: [u64; 4] = [1, 2, 6, 12];
 /// The largest `step_every_s` of any workload: a year.
 pub const MAX_STEP_EVERY_S: u64 = 365 * 24 * 60 * 60;
 
-/// The largest rate of any step: half the range of u64, so that a remainder below it can be added to without
-/// overflow.
+/// The largest rate of any step: half the range of u64, so that adding to a smaller remainder cannot overflow.
 const MAX_RATE: u64 = i64::MAX as u64;
 const MAX_STEP: u64 = STEPS[STEPS.len() - 1];
 
 /// Rows per second of event time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rates {
-    /// That of the first step, or of all time.
+    /// The rate of the first step, or of all time.
     pub(crate) rate: u64,
-    /// How long a step is; 0 where there are none.
+    /// The length of a step; 0 where there are none.
     pub(crate) step_every_s: u64,
 }
 
@@ -30,12 +29,12 @@ pub(crate) struct Rates {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
     first_row: u128,
-    /// The first row behind it, far beyond all row ids where there is none.
+    /// The first row after it, far beyond all row ids where there is none.
     pub(crate) end_row: u128,
-    /// When the first row comes, in milliseconds since row 0.
+    /// The time of the first row, in milliseconds since row 0.
     start_ms: u128,
     pub(crate) rate: u64,
-    /// Which of [`STEPS`] it is.
+    /// Its index in [`STEPS`].
     pub(crate) step: usize,
 }
 
@@ -46,7 +45,7 @@ impl Rates {
         bounds::within("rate", self.rate, 1, most)
     }
 
-    /// The rows around this one that come at the same rate.
+    /// Returns the rows around this one that come at the same rate.
     pub(crate) fn stretch(&self, row: u128) -> Stretch {
         let rate = self.rate;
         if self.step_every_s == 0 {
@@ -70,13 +69,13 @@ impl Rates {
         }
     }
 
-    /// The time of a row, in milliseconds since row 0: whole ones, and what is below is cut off.
+    /// Returns the time of a row, in whole milliseconds since row 0, rounded down.
     pub(crate) fn since_ms(&self, row: u128) -> u128 {
         self.stretch(row).since_ms(row)
     }
 
-    /// How many rows come before this second: the number of its first row. Where that is beyond all row ids,
-    /// it may be less than it should be.
+    /// Returns the number of rows before this second: the number of its first row. Beyond all row ids it may be too
+    /// small.
     pub(crate) fn rows_before_second(&self, second: u128) -> u128 {
         if self.step_every_s == 0 {
             return second.saturating_mul(self.rate.into());
@@ -100,12 +99,12 @@ impl Rates {
 }
 
 impl Stretch {
-    /// As [`Rates::since_ms`], for a row of this stretch.
+    /// Like [`Rates::since_ms`], for a row of this stretch.
     pub(crate) fn since_ms(&self, row: u128) -> u128 {
         self.start_ms + (row - self.first_row) * 1_000 / u128::from(self.rate)
     }
 
-    /// What is left of the division in [`Self::since_ms`].
+    /// Returns the remainder of the division in [`Self::since_ms`].
     pub(crate) fn remainder(&self, row: u128) -> u64 {
         ((row - self.first_row) * 1_000 % u128::from(self.rate)) as u64
     }

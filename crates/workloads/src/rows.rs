@@ -1,4 +1,4 @@
-//! Rows by number: what every workload gives, a range of them at a time.
+//! Rows by number: the interface of every workload, a range at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use arrow_schema::SchemaRef;
 
 use crate::{Buffers, WorkloadError};
 
-/// Rows that one batch may have.
+/// Most rows of one batch.
 pub const MAX_BATCH_ROWS: u64 = 1 << 24;
 
-/// The row ids of `rows` rows from `start` on.
+/// Returns the row ids of `rows` rows from `start` on.
 ///
 /// # Errors
-/// [`WorkloadError::RowsOverflow`] when there are not that many row ids.
+/// [`WorkloadError::RowsOverflow`] when row ids run out.
 pub fn row_range(start: u64, rows: u64) -> Result<Range<u64>, WorkloadError> {
     let end = start.checked_add(rows).ok_or(WorkloadError::RowsOverflow { start, rows })?;
     Ok(start..end)
@@ -22,27 +22,27 @@ pub fn row_range(start: u64, rows: u64) -> Result<Range<u64>, WorkloadError> {
 
 /// An endless table: a row is a pure function of its number (WORKLOAD-1).
 pub trait Generator: Send + Sync {
-    /// Its columns.
+    /// Returns its columns.
     fn schema(&self) -> SchemaRef;
 
-    /// Rows that one batch of this table may have, [`MAX_BATCH_ROWS`] or fewer.
+    /// Returns the most rows of one batch of this table, [`MAX_BATCH_ROWS`] or fewer.
     fn max_batch_rows(&self) -> u64 {
         MAX_BATCH_ROWS
     }
 
-    /// Refuses rows that there are not.
+    /// Refuses rows that do not exist.
     ///
     /// # Errors
-    /// Rows that a column has no value for.
+    /// Rows without a value in some column.
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError>;
 
-    /// The rows with these ids, which were checked, in memory that `buffers` has or gets.
+    /// Makes the rows with these ids, which were checked, in memory from `buffers`.
     fn fill(&self, rows: Range<u64>, buffers: &mut Buffers) -> RecordBatch;
 
-    /// The rows with these ids, as one batch. A range that ends before it starts is empty.
+    /// Makes the rows with these ids, as one batch. A range that ends before it starts is empty.
     ///
     /// # Errors
-    /// More than [`Self::max_batch_rows`] rows, or rows that there are not.
+    /// More than [`Self::max_batch_rows`] rows, or rows that do not exist.
     fn generate(&self, rows: Range<u64>) -> Result<RecordBatch, WorkloadError> {
         let count = rows.end.saturating_sub(rows.start);
         if count > self.max_batch_rows() {
@@ -53,11 +53,11 @@ pub trait Generator: Send + Sync {
         Ok(self.fill(rows, &mut Buffers::default()))
     }
 
-    /// The rows with these ids in batches of `batch_rows`, the last one shorter where they do not divide
-    /// evenly. Each batch is made when it is asked for, where it can be in the memory of one that was dropped.
+    /// Makes the rows with these ids in batches of `batch_rows`, the last one shorter where they do not divide evenly.
+    /// Each batch is made on demand, if possible in the memory of one that was dropped.
     ///
     /// # Errors
-    /// `batch_rows` of 0 or above [`Self::max_batch_rows`], or rows that there are not.
+    /// `batch_rows` of 0 or above [`Self::max_batch_rows`], or rows that do not exist.
     fn batches(&self, rows: Range<u64>, batch_rows: u64) -> Result<Batches<Self>, WorkloadError>
     where
         Self: Clone,
@@ -71,7 +71,7 @@ pub trait Generator: Send + Sync {
     }
 }
 
-/// A table that is shared, of whatever kind.
+/// A shared table of any kind.
 impl<R: Generator + ?Sized> Generator for Arc<R> {
     fn schema(&self) -> SchemaRef {
         (**self).schema()

@@ -1,32 +1,32 @@
-//! The shapes of distributions: random bits in, a number out.
+//! The shapes of distributions: functions from random bits to a number.
 //!
-//! Only additions, multiplications, divisions and casts, which give the same bits on every platform. The
-//! library's `exp2`, `ln` and the like may differ in the last one, and the data set with them (WORKLOAD-3).
+//! They use only additions, multiplications, divisions and casts, which give the same bits on every platform. The
+//! library's `exp2`, `ln` and the like may differ in the last bit, and the data set with them (WORKLOAD-3).
 
 use std::f64::consts::{LN_2, SQRT_2};
 
-/// Shares are compared with this many bits: as many as a probability in an `f64` can speak of.
+/// Shares are compared with this many bits: the precision of a probability in an `f64`.
 pub(crate) const SHARE_BITS: u32 = 53;
 
-/// How many of the `2^SHARE_BITS` draws make up this share.
+/// Returns how many of the `2^SHARE_BITS` draws make up this share.
 pub(crate) fn draws_of(share: f64) -> u64 {
     (share * (1u64 << SHARE_BITS) as f64).round() as u64
 }
 
-/// Whether these bits belong to the first `draws`; see [`draws_of`].
+/// Returns true if these bits are among the first `draws`; see [`draws_of`].
 #[inline(always)]
 pub(crate) fn is_among(bits: u64, draws: u64) -> bool {
     bits >> (64 - SHARE_BITS) < draws
 }
 
-/// Uniform over `-1.0..1.0`.
+/// Returns a number uniform over `-1.0..1.0`.
 #[inline(always)]
 pub(crate) fn either_side(bits: u64) -> f64 {
     (bits as i64 >> 11) as f64 * (1.0 / (1u64 << 52) as f64)
 }
 
-/// Bell-shaped, with mean 0 and standard deviation 1: the sum of four uniform numbers. Nothing lies more than
-/// 3.47 from 0.
+/// Returns a bell-shaped number, with mean 0 and standard deviation 1: the sum of four uniform numbers. It is never
+/// more than 3.47 from 0.
 #[inline(always)]
 pub(crate) fn normal(bits: u64) -> f64 {
     let quarter = |n: u32| (bits >> (16 * n)) & 0xFFFF;
@@ -34,25 +34,25 @@ pub(crate) fn normal(bits: u64) -> f64 {
     (sum - 131_070.0) * (1.0 / 37_837.227_5)
 }
 
-/// `median * 2^(octaves * z)` for a bell-shaped z: half of the draws lie below the median, two thirds within
-/// so many octaves of it.
+/// Returns `median * 2^(octaves * z)` for a bell-shaped z: half of the draws lie below the median, two thirds within
+/// that many octaves of it.
 #[inline(always)]
 pub(crate) fn log_normal(bits: u64, median: f64, octaves: f64) -> f64 {
     median * exp2(octaves * normal(bits))
 }
 
-/// Pareto's law from 1 on: one draw in `x^shape` is above x.
+/// Returns a number by Pareto's law from 1 on: one draw in `x^shape` is above x.
 pub(crate) fn pareto(bits: u64, shape: f64) -> f64 {
     exp2(halvings(bits) / shape)
 }
 
-/// The nearest whole number, halves away from 0.
+/// Returns the nearest whole number, halves away from 0.
 #[inline(always)]
 pub(crate) fn round(x: f64) -> i64 {
     (x + 0.5f64.copysign(x)) as i64
 }
 
-/// `2^x` for x within 1000 of 0, to 8 digits.
+/// Computes `2^x` for x within 1000 of 0, to 8 digits.
 #[inline(always)]
 fn exp2(x: f64) -> f64 {
     let whole = round(x);
@@ -63,7 +63,7 @@ fn exp2(x: f64) -> f64 {
     series * f64::from_bits(((1_023 + whole) as u64) << 52)
 }
 
-/// `-log2(u)` for the u in `0..1` that these bits stand for, to 8 digits.
+/// Computes `-log2(u)` for the u in `0..1` given by these bits, to 8 digits.
 fn halvings(bits: u64) -> f64 {
     let draw = bits | 1;
     let zeros = draw.leading_zeros();
@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::random::RandomStream;
+    use crate::random::RandomLane;
 
     proptest! {
         #[test]
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn shapes_have_their_quantiles() {
-        let lane = RandomStream::new(3, 0);
+        let lane = RandomLane::new(3, 0);
         let of = |shape: &dyn Fn(u64) -> f64| {
             let mut values: Vec<f64> = (0..100_000).map(|row| shape(lane.bits(row))).collect();
             values.sort_by(f64::total_cmp);

@@ -1,21 +1,21 @@
-//! Columns of text, written straight into the buffers of the array: no string is made for a row.
+//! Columns of text, written straight into the buffers of the array, without a string per row.
 
 use arrow_array::StringArray;
 use arrow_buffer::{Buffer, OffsetBuffer};
 
 use crate::Buffers;
 
-/// A column of text that is being filled.
+/// A column of text under construction.
 pub(crate) struct TextColumn {
-    /// Longer than the texts will be: whatever stands behind `end` is of no account.
+    /// Longer than the texts: the bytes from `end` on are unspecified.
     bytes: Vec<u8>,
     end: usize,
     offsets: Vec<i32>,
 }
 
 impl TextColumn {
-    /// For so many rows, each at most `width` long. Together they must stay below 2 GiB: a batch of any
-    /// workload does, with texts up to 127 bytes.
+    /// Creates a column for that many rows, each at most `width` long. Together they must stay below 2 GiB: a batch of
+    /// any workload does, with texts up to 127 bytes.
     pub(crate) fn with_room(rows: usize, width: usize, buffers: &mut Buffers) -> Self {
         let mut offsets = buffers.take(rows + 1);
         offsets.push(0);
@@ -23,15 +23,15 @@ impl TextColumn {
         Self { bytes: buffers.take_full((rows + 1) * width), end: 0, offsets }
     }
 
-    /// The next row: the first `length` bytes of `text`, which are ASCII.
+    /// Adds a row: the first `length` bytes of `text`, which are ASCII.
     #[inline(always)]
     pub(crate) fn push<const WIDTH: usize>(&mut self, text: &[u8; WIDTH], length: usize) {
         self.append(text, length);
         self.offsets.push(self.end as i32);
     }
 
-    /// As `push`, but the row goes on. The whole of `text` is copied, as its size is known when this is
-    /// compiled; the next one is written over what was too much.
+    /// Like `push`, but the row continues. The whole of `text` is copied, since its size is a compile-time constant;
+    /// the next call overwrites the excess.
     #[inline(always)]
     pub(crate) fn append<const WIDTH: usize>(&mut self, text: &[u8; WIDTH], length: usize) {
         self.bytes[self.end..self.end + WIDTH].copy_from_slice(text);
@@ -53,7 +53,7 @@ pub(crate) struct Words<const WIDTH: usize> {
 }
 
 impl<const WIDTH: usize> Words<WIDTH> {
-    /// The words are ASCII and at most `WIDTH` long.
+    /// Creates the list; the words are ASCII and at most `WIDTH` long.
     pub(crate) fn new<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         let field = |word: &str| {
             let mut field = [b' '; WIDTH];
@@ -63,7 +63,7 @@ impl<const WIDTH: usize> Words<WIDTH> {
         Self { fields: words.into_iter().map(field).collect() }
     }
 
-    /// The column of the words with these numbers.
+    /// Returns the column of the words with these numbers.
     pub(crate) fn column(
         &self,
         numbers: impl ExactSizeIterator<Item = usize>,
@@ -78,7 +78,7 @@ impl<const WIDTH: usize> Words<WIDTH> {
     }
 }
 
-/// How the digits above 9 are written.
+/// The case of hexadecimal digits above 9.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Hex {
     Upper,
@@ -86,7 +86,7 @@ pub(crate) enum Hex {
 }
 
 impl Hex {
-    /// The 32 digits of a number of 128 bits.
+    /// Returns the 32 digits of a 128-bit number.
     #[inline(always)]
     pub(crate) fn digits(self, high: u64, low: u64) -> [u8; 32] {
         let beyond_nine = match self {

@@ -1,17 +1,17 @@
-//! Event times: as many rows per second as the rates say, then as much disorder as is asked for.
+//! Event times: as many rows per second as the rates say, then the requested disorder.
 
 use std::ops::Range;
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::rates::Rates;
 use crate::{Buffers, WorkloadError, bounds};
 
 /// The largest `out_of_order_ms` of any workload: a year. Far beyond use, and far from overflow.
 pub const MAX_OUT_OF_ORDER_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
-/// How far back a late row is moved at most.
+/// Largest distance by which a late row is moved back.
 pub const MAX_LATE_MS: u64 = 60_000;
 
-/// What a caller may choose about event times.
+/// The options of event times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     pub(crate) rates: Rates,
@@ -25,25 +25,25 @@ pub(crate) struct Times {
     pace: Pace,
     /// The time of row 0; not before 1970.
     start_ms: u64,
-    jitter: RandomStream,
-    is_late: RandomStream,
-    late_by: RandomStream,
+    jitter: RandomLane,
+    is_late: RandomLane,
+    late_by: RandomLane,
 }
 
 impl Times {
-    /// From a pace that was checked. Takes three lanes, from `first_lane` on.
+    /// Creates the times from a checked pace. Uses three lanes, from `first_lane` on.
     pub(crate) fn new(seed: u64, first_lane: u64, start_ms: u64, pace: Pace) -> Self {
         Self {
             pace,
             start_ms,
-            jitter: RandomStream::new(seed, first_lane),
-            is_late: RandomStream::new(seed, first_lane + 1),
-            late_by: RandomStream::new(seed, first_lane + 2),
+            jitter: RandomLane::new(seed, first_lane),
+            is_late: RandomLane::new(seed, first_lane + 1),
+            late_by: RandomLane::new(seed, first_lane + 2),
         }
     }
 
-    /// Refuses rows whose event time could go past the last timestamp. Times grow with the row id, so the
-    /// last row decides; backwards there is no limit to reach, since the first row is not before 1970.
+    /// Refuses rows whose event time could exceed the last timestamp. Times grow with the row id, so the last row
+    /// decides; there is no lower limit to check, since the first row is not before 1970.
     pub(crate) fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
         if rows.is_empty() {
             return Ok(());
@@ -52,7 +52,7 @@ impl Times {
         self.check_last(row, self.pace.rates.since_ms(row.into()), self.pace.rates.rate)
     }
 
-    /// Refuses a last row so many milliseconds after the start that a timestamp cannot hold it.
+    /// Refuses a last row whose milliseconds after the start do not fit a timestamp.
     pub(crate) fn check_last(&self, row: u64, after_ms: u128, rate: u64) -> Result<(), WorkloadError> {
         let latest_ms = after_ms + u128::from(self.start_ms) + u128::from(self.pace.out_of_order_ms);
         if latest_ms > i64::MAX as u128 {
@@ -61,16 +61,16 @@ impl Times {
         Ok(())
     }
 
-    /// The event time of each row, in milliseconds since 1970.
+    /// Computes the event time of each row, in milliseconds since 1970.
     pub(crate) fn column(&self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let mut times = self.in_order(rows.clone(), buffers);
         self.disorder(rows, &mut times);
         times
     }
 
-    /// The time of each row before it is moved, stretch by stretch. Only the first of a stretch is divided: each
-    /// next one adds 1000 to the dividend, so the quotient grows by a fixed step, and by one more when the
-    /// remainder passes the rate.
+    /// Computes the ordered time of each row, stretch by stretch. Only the first of a stretch is divided: each next
+    /// one adds 1000 to the dividend, so the quotient grows by a fixed step, and by one more when the remainder passes
+    /// the rate.
     fn in_order(&self, mut rows: Range<u64>, buffers: &mut Buffers) -> Vec<i64> {
         let mut times = buffers.take(rows.end.saturating_sub(rows.start) as usize);
         while !rows.is_empty() {
@@ -94,7 +94,7 @@ impl Times {
         times
     }
 
-    /// Moves times that are in order as the pace asks for.
+    /// Moves ordered times as the pace asks for.
     pub(crate) fn disorder(&self, rows: impl Iterator<Item = u64> + Clone, times: &mut [i64]) {
         if self.pace.out_of_order_ms > 0 {
             let reach = self.pace.out_of_order_ms;
@@ -103,7 +103,7 @@ impl Times {
                 *time += self.jitter.below(row, distances) as i64 - reach;
             }
         }
-        // 0 is no rows: there is then no last draw that makes a row late.
+        // 0 means no rows: then there is no last draw that makes a row late.
         if let Some(last_late) = u64::MAX.checked_div(self.pace.late_every) {
             for (time, row) in times.iter_mut().zip(rows) {
                 if self.is_late.bits(row) <= last_late {
@@ -176,7 +176,7 @@ mod tests {
         let counts: Vec<usize> = (0..10).map(rows_of).collect();
         assert_eq!(counts, [10, 10, 20, 20, 60, 60, 120, 120, 10, 10]);
         assert_eq!(times.len(), counts.into_iter().sum());
-        // Evenly spread: 100 ms apart, then 50, with nothing between the steps.
+        // Evenly spread: 100 ms apart, then 50, without a gap between the steps.
         assert_eq!(times[18..24], [1_800, 1_900, 2_000, 2_050, 2_100, 2_150]);
     }
 }

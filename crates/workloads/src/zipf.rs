@@ -1,18 +1,17 @@
-//! Zipf's law over the numbers `0..n`: number k comes with weight `1 / (k + 1)^exponent`, so 0 is the most
-//! frequent.
+//! Zipf's law over the numbers `0..n`: number k has weight `1 / (k + 1)^exponent`, so 0 is the most frequent.
 //!
-//! Inversion of a cumulative table, with a guide table that says where to start looking: two comparisons per
-//! draw on average, whatever the exponent. The alias method would need fewer, but the pairing in its table
-//! can change with the last bit of a weight, and `powf` may differ in that bit between platforms. Here such a
-//! difference moves one row in 2^50.
+//! Inversion of a cumulative table, with a guide table for the start of the search: two comparisons per draw on
+//! average, whatever the exponent. The alias method would need fewer, but the pairing in its table can change with the
+//! last bit of a weight, and `powf` may differ in that bit between platforms. Here such a difference moves one row in
+//! 2^50.
 
 /// The distribution, ready to be drawn from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Zipf {
-    /// `last[k]` is the largest draw that means k. The final entry is `u64::MAX`, so that a search always
-    /// ends.
+    /// `last[k]` is the largest draw that selects k. The final entry is `u64::MAX`, so that a search always ends.
     last: Vec<u64>,
-    /// `guide[c]` is the answer for the smallest draw whose top bits are c: no draw in that cell means less.
+    /// `guide[c]` is the result for the smallest draw whose top bits are c: no draw in that cell selects a smaller
+    /// one.
     guide: [u16; GUIDE_CELLS],
 }
 
@@ -21,7 +20,7 @@ const GUIDE_CELLS: usize = 1 << GUIDE_BITS;
 const GUIDE_BITS: u32 = 10;
 
 impl Zipf {
-    /// `n` is at least 1, `exponent` finite and not negative: the options were checked.
+    /// Creates the distribution; `n` is at least 1, `exponent` finite and not negative: the options were checked.
     pub(crate) fn new(n: u16, exponent: f64) -> Self {
         let weights: Vec<f64> = (1..=n).map(|rank| f64::from(rank).powf(-exponent)).collect();
         let total: f64 = weights.iter().sum();
@@ -49,7 +48,7 @@ impl Zipf {
         Self { last, guide }
     }
 
-    /// The number that 64 random bits stand for.
+    /// Returns the number selected by 64 random bits.
     #[inline]
     pub(crate) fn pick(&self, draw: u64) -> u64 {
         let mut answer = usize::from(self.guide[(draw >> (64 - GUIDE_BITS)) as usize]);

@@ -1,7 +1,7 @@
-//! The jobs of the cluster. All tasks of a job ask for the same, and have one user, category and priority.
+//! The jobs of the cluster. All tasks of a job have equal requests, and one user, category and priority.
 
 use super::lanes;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::{log_normal, round};
 
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub(super) struct Job {
     pub(super) constraints: i32,
 }
 
-/// Ids grow with the rank, by up to twice this from one job to the next: no two are the same.
+/// Ids grow with the rank, by up to twice this from one job to the next, so no two are equal.
 const FIRST_ID: u64 = 6_250_000_000;
 const ID_STEP: u64 = 997;
 
@@ -30,20 +30,20 @@ const USERS: u64 = 512;
 /// first category, and fewer of each next one.
 const FIRST_CATEGORIES: [i32; 4] = [0, 2, 1, 3];
 const CATEGORIES: [(i32, u64); 4] = [(0, 80), (2, 14), (1, 4), (3, 2)];
-/// Priorities, and jobs in 100 that have them.
+/// Priorities, and their percentage of jobs.
 const PRIORITIES: [(i32, u64); 6] = [(2, 60), (0, 24), (9, 8), (1, 4), (8, 3), (10, 1)];
-/// Jobs in 100 whose tasks may not share a machine.
+/// Percentage of jobs whose tasks may not share a machine.
 const CONSTRAINED: u64 = 64;
-/// Jobs in 100 that ask for room on a disk.
+/// Percentage of jobs that request disk space.
 const WITH_DISK: u64 = 5;
 
 impl Job {
-    /// The job with this rank; the first is the busiest.
+    /// Creates the job with this rank; the first is the busiest.
     pub(super) fn new(seed: u64, rank: u64) -> Self {
-        let lane = |lane| RandomStream::new(seed, lane);
+        let lane = |lane| RandomLane::new(seed, lane);
         let category = FIRST_CATEGORIES.get(rank as usize).copied();
-        // Thousandths of what the largest machine has.
-        let asks = |of: RandomStream, median, octaves| {
+        // Thousandths of the capacity of the largest machine.
+        let asks = |of: RandomLane, median, octaves| {
             let thousandths = round(log_normal(of.bits(rank), median, octaves)).clamp(1, 500);
             thousandths as f32 / 1_000.0
         };
@@ -63,7 +63,7 @@ impl Job {
     }
 }
 
-/// The value that this draw below 100 means.
+/// Returns the value selected by this draw below 100.
 fn among(shares: &[(i32, u64)], draw: u64) -> i32 {
     let mut end = 0;
     for &(value, share) in shares {

@@ -1,4 +1,4 @@
-//! One lane for each thing that is drawn. The numbers are part of the data set (WORKLOAD-3): never reuse or renumber
+//! One random lane for each drawn quantity. The numbers are part of the data set (WORKLOAD-3): never reuse or renumber
 //! them.
 
 pub(super) const JOB: u64 = 200;

@@ -1,19 +1,19 @@
-//! CM, cluster monitoring: what happens to the tasks of a computing cluster, after Google's trace of 2011.
+//! CM, cluster monitoring: the events of the tasks of a computing cluster, after Google's trace of 2011.
 //!
-//! A row is an event of a task. A few jobs have most of the events. The columns, none of them ever null, are
-//! those of the trace, 64 bytes in a row:
+//! A row is an event of a task. A few jobs have most of the events. The columns, none of them ever null, are those of
+//! the trace, 64 bytes in a row:
 //!
 //! | column        | values                                                                             |
 //! |---------------|------------------------------------------------------------------------------------|
 //! | `timestamp`   | milliseconds; row r is at `floor(r * 1000 / rate)`, see [`CmOptions`] for steps and disorder     |
 //! | `job`         | by Zipf's law                                                                        |
 //! | `task`        | number of the task within its job: up to 4000, fewer in jobs with few events         |
-//! | `machine`     | one of [`MACHINES`]; -1 for tasks that have none, which are all that are submitted and most that are killed |
+//! | `machine`     | one of [`MACHINES`]; -1 for tasks without one: all that are submitted and most that are killed |
 //! | `event_type`  | 0 submit, 1 schedule, 2 evict, 3 fail, 4 finish, 5 kill                              |
 //! | `user`        | of the job, 0..512                                                                   |
 //! | `category`    | of the job, 0..4, mostly 0                                                           |
 //! | `priority`    | of the job, 0..11                                                                    |
-//! | `cpu`, `ram`, `disk` | what each task of the job asks for, as a share of the largest machine         |
+//! | `cpu`, `ram`, `disk` | the request of each task of the job, as a share of the largest machine        |
 //! | `constraints` | of the job, 0 or 1                                                                   |
 //!
 //! ```
@@ -39,7 +39,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 pub use options::CmOptions;
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::{draws_of, is_among};
 use crate::times::Times;
 use crate::zipf::Zipf;
@@ -55,17 +55,17 @@ pub const FAIL: i32 = 3;
 
 const SUBMIT: i32 = 0;
 const KILL: i32 = 5;
-/// The other event types, and how often they come in 1000 events that are no failures.
+/// The other event types, and their counts in 1000 events that are no failures.
 const EVENTS: [(i32, usize); 5] = [(SUBMIT, 328), (1, 326), (2, 12), (4, 274), (KILL, 60)];
-/// Of 1000 tasks that are killed, so many have a machine.
+/// Of 1000 killed tasks, this many have a machine.
 const KILLED_ON_MACHINE: u64 = 284;
 
-/// Machine ids are spread over so many numbers each.
+/// Each machine id is drawn from this many numbers of its own.
 const MACHINE_STEP: u64 = 499_999;
 /// For tasks without a machine.
 const NO_MACHINE: i64 = -1;
 
-/// The columns of the events.
+/// Returns the columns of the events.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let long = |name: &str| Field::new(name, DataType::Int64, false);
@@ -89,7 +89,7 @@ pub fn schema() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The events of one choice of options. Cheap to clone; each clone makes the same rows.
+/// The events of one set of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Cm {
     options: CmOptions,
@@ -109,7 +109,7 @@ struct ClusterModel {
 }
 
 impl Cm {
-    /// The data set that `options` describe.
+    /// Creates the data set that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -127,7 +127,7 @@ impl Cm {
         Ok(Self { options, model: Arc::new(model) })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &CmOptions {
         &self.options
     }
@@ -209,7 +209,7 @@ impl ClusterModel {
         buffers.filled(events.iter().zip(rows).map(id_of))
     }
 
-    fn lane(&self, lane: u64) -> RandomStream {
-        RandomStream::new(self.seed, lane)
+    fn lane(&self, lane: u64) -> RandomLane {
+        RandomLane::new(self.seed, lane)
     }
 }

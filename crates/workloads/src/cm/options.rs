@@ -1,30 +1,30 @@
-//! What a caller may choose about the events of the cluster, and the bounds of each choice.
+//! The options of the cluster events, and their bounds.
 
 use super::MAX_JOBS;
 use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
-/// The choices that define one set of events.
+/// The options that define one set of events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CmOptions {
     /// Two seeds give unrelated data sets, with different jobs.
     pub seed: u64,
     /// Rows per second of event time.
     pub rate: u64,
-    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
-    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never.
+    /// Seconds after which the rate changes: it is 1, 2, 6 and 12 times `rate` in turn ([`STEPS`](crate::STEPS)), then
+    /// from the start again. 0 for never.
     pub step_every_s: u64,
     /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
-    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    /// One row in this many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
     pub late_every: u64,
-    /// How many jobs there are.
+    /// Number of jobs.
     pub jobs: u16,
     /// Exponent of Zipf's law over the jobs. 0 for uniform.
     pub zipf: f64,
-    /// Probability that a task fails, which is what CM2 keeps. The other events share the rest as in the
-    /// trace. A task that fails has a machine.
+    /// Probability that a task fails, which is what CM2 keeps. The other events share the rest as in the trace. A
+    /// failing task has a machine.
     pub fail_share: f64,
 }
 

@@ -36,7 +36,7 @@ pub use options::IpqOptions;
 pub use tenants::{MAX_JOBS, TenantJob, TenantQuery, Tenants, Urgency};
 pub use volumes::PERIOD_S;
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::{log_normal, round};
 use crate::times::Times;
 use crate::zipf::Zipf;
@@ -58,7 +58,7 @@ const MEDIAN_CENTS: f64 = 40.0;
 const CENTS_OCTAVES: f64 = 1.5;
 const VALUES: u64 = 1_000;
 
-// Part of the data set, as all lanes (WORKLOAD-3). The source is added above their 16 bits; volumes have 510.
+// Part of the data set, like all lanes (WORKLOAD-3). The source is added above their 16 bits; volumes have 510.
 const LANE_REVENUE_KEY: u64 = 500;
 const LANE_OTHER_KEY: u64 = 501;
 const LANE_REVENUE: u64 = 502;
@@ -68,13 +68,13 @@ const LANE_VALUE: u64 = 504;
 const LANE_REVENUE_TIMES: u64 = 520;
 const LANE_LOG_TIMES: u64 = 523;
 
-/// The columns of the revenue.
+/// Returns the columns of the revenue.
 pub fn revenue_schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| columns(&["key", "other_key", "revenue"]));
     SCHEMA.clone()
 }
 
-/// The columns of the logs.
+/// Returns the columns of the logs.
 pub fn logs_schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| columns(&["key", "value"]));
     SCHEMA.clone()
@@ -86,14 +86,14 @@ fn columns(numbers: &[&str]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The sources of one choice of options. Cheap to clone; each clone has the same.
+/// The sources of one set of options. Cheap to clone; each clone has the same.
 #[derive(Debug, Clone)]
 pub struct Ipq {
     options: IpqOptions,
     zipf: Option<Arc<Zipf>>,
 }
 
-/// What one source sends, in either table.
+/// The rows of one source, in either table.
 #[derive(Debug, Clone)]
 struct IpqSource {
     seed: u64,
@@ -117,7 +117,7 @@ pub struct Logs {
 }
 
 impl Ipq {
-    /// The sources that `options` describe.
+    /// Creates the sources that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -127,42 +127,42 @@ impl Ipq {
         Ok(Self { options, zipf })
     }
 
-    /// What these sources were made with.
+    /// Returns the options of these sources.
     pub fn options(&self) -> &IpqOptions {
         &self.options
     }
 
-    /// The revenue of a source.
+    /// Returns the revenue of a source.
     ///
     /// # Errors
-    /// A source that there is not.
+    /// A source that does not exist.
     pub fn revenue(&self, source: u16) -> Result<Revenue, WorkloadError> {
         Ok(Revenue { source: self.source(source, LANE_REVENUE_TIMES)? })
     }
 
-    /// The logs of a source.
+    /// Returns the logs of a source.
     ///
     /// # Errors
-    /// A source that there is not.
+    /// A source that does not exist.
     pub fn logs(&self, source: u16) -> Result<Logs, WorkloadError> {
         Ok(Logs { source: self.source(source, LANE_LOG_TIMES)? })
     }
 
-    /// Rows that a source sends in a second of event time, in each of the two tables. Disorder moves times, but
-    /// not what is counted here.
+    /// Returns the rows that a source sends in a second of event time, in each of the two tables. Disorder moves
+    /// times, but does not change this count.
     ///
     /// # Errors
-    /// A source that there is not.
+    /// A source that does not exist.
     pub fn volume(&self, source: u16, second: u64) -> Result<u64, WorkloadError> {
         self.options.check_source(source)?;
         Ok(Volumes::new(&self.options, source).of_second(second))
     }
 
-    /// Rows that a source sends in all seconds before this one: the number of the second's first row. It is
-    /// `u64::MAX` where there are not as many row ids.
+    /// Returns the rows that a source sends in all seconds before this one: the number of the second's first row. It
+    /// is `u64::MAX` where row ids run out.
     ///
     /// # Errors
-    /// A source that there is not.
+    /// A source that does not exist.
     pub fn rows_before(&self, source: u16, second: u64) -> Result<u64, WorkloadError> {
         self.options.check_source(source)?;
         Ok(Volumes::new(&self.options, source).before_second(second))
@@ -227,8 +227,8 @@ impl IpqSource {
         buffers.filled(rows.map(|row| lane.below(row, bound) as i64))
     }
 
-    fn lane(&self, lane: u64) -> RandomStream {
-        RandomStream::new(self.seed, lane | self.number << 16)
+    fn lane(&self, lane: u64) -> RandomLane {
+        RandomLane::new(self.seed, lane | self.number << 16)
     }
 }
 

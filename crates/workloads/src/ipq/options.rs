@@ -1,24 +1,23 @@
-//! What a caller may choose about the sources, and the bounds of each choice.
+//! The options of the sources, and their bounds.
 
 use super::{MAX_KEYS, MAX_RATE, MAX_SKEW, MAX_SOURCES};
 use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
-/// The choices that define one set of sources.
+/// The options that define one set of sources.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IpqOptions {
     /// Two seeds give unrelated data sets.
     pub seed: u64,
-    /// How many sources there are.
+    /// Number of sources.
     pub sources: u16,
     /// Rows per second of event time and source, on average.
     pub rate: u64,
-    /// Whether the volume of a source changes from second to second, by Pareto's law. Without it, each second
-    /// is like the next.
+    /// True if the volume of a source changes from second to second, by Pareto's law; otherwise all seconds are alike.
     pub is_variable: bool,
-    /// How many times as much the first source sends as the last. Those between send the less the later they
-    /// come, and all together as much as without a skew. 1 for none.
+    /// Ratio of the rows of the first source to those of the last. Those between send fewer the later they come, and
+    /// all together as many as without a skew. 1 for none.
     pub skew: u64,
     /// Keys are `0..keys`.
     pub keys: u16,
@@ -26,7 +25,7 @@ pub struct IpqOptions {
     pub zipf: f64,
     /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
-    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    /// One row in this many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
     pub late_every: u64,
 }
 
@@ -60,9 +59,9 @@ impl IpqOptions {
         bounds::within("source", source.into(), 0, u64::from(self.sources) - 1)
     }
 
-    /// That of a source with this rate.
+    /// Returns the pace of a source with this rate.
     pub(super) fn pace(&self, rate: u64) -> Pace {
-        // A source that varies has volumes of its own.
+        // A variable source has volumes of its own.
         let rates = Rates { rate, step_every_s: 0 };
         Pace { rates, out_of_order_ms: self.out_of_order_ms, late_every: self.late_every }
     }

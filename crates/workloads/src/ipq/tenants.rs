@@ -1,5 +1,4 @@
-//! The mix of jobs that the sources are for: some that must answer soon, beside some that only have a lot to
-//! do.
+//! The mix of jobs that the sources feed: latency-sensitive ones next to bulk jobs.
 
 use super::IpqOptions;
 use crate::{WorkloadError, bounds};
@@ -7,7 +6,7 @@ use crate::{WorkloadError, bounds};
 /// The largest [`Tenants::latency_sensitive`] and [`Tenants::bulk`].
 pub const MAX_JOBS: u16 = 1_000;
 
-/// How long a bulk job may take: two hours. It is met whenever the job gets on at all.
+/// The target of a bulk job: two hours. It is met whenever the job makes progress at all.
 const LAX_TARGET_MS: u64 = 2 * 60 * 60 * 1_000;
 
 /// The queries, by the names of the benchmark.
@@ -23,12 +22,12 @@ pub enum TenantQuery {
     Ipq4,
 }
 
-/// What a job is about.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
     /// It must answer soon.
     LatencySensitive,
-    /// It has a lot to do.
+    /// It has a large volume.
     Bulk,
 }
 
@@ -37,26 +36,26 @@ pub enum Urgency {
 pub struct TenantJob {
     /// What it computes.
     pub query: TenantQuery,
-    /// What it is about.
+    /// Its kind.
     pub urgency: Urgency,
-    /// How long its windows are.
+    /// Length of its windows.
     pub window_ms: u64,
     /// Rows of a message of a source.
     pub message_rows: u64,
-    /// How long after the last row of a window its result may come.
+    /// Time allowed from the last row of a window to its result.
     pub target_ms: u64,
     /// Its sources. Each job has its own seed, so that no two read the same rows.
     pub sources: IpqOptions,
 }
 
-/// The choices that define one mix of jobs.
+/// The options that define one mix of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tenants {
     /// Two seeds give unrelated data to all jobs.
     pub seed: u64,
     /// Jobs with windows of 1 s, one message of 1000 rows per second and source, and a target of 800 ms.
     pub latency_sensitive: u16,
-    /// Jobs with windows of 10 s and a high rate that varies.
+    /// Jobs with windows of 10 s and a high, variable rate.
     pub bulk: u16,
     /// Sources of each job.
     pub sources: u16,
@@ -73,7 +72,7 @@ impl Default for Tenants {
 }
 
 impl Tenants {
-    /// The jobs, those that are latency-sensitive first. The queries of each kind take turns.
+    /// Returns the jobs, latency-sensitive ones first. The queries alternate within each kind.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -104,7 +103,7 @@ impl Tenants {
     }
 
     fn bulk_job(&self, n: u16) -> TenantJob {
-        // Apart from all latency-sensitive ones: how many of those there are changes nothing here.
+        // Separate from all latency-sensitive jobs: their number changes nothing here.
         let number = u64::from(MAX_JOBS) + u64::from(n);
         TenantJob {
             query: query(n),

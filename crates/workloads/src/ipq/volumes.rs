@@ -1,15 +1,15 @@
-//! How many rows a source sends in each second.
+//! The rows that a source sends in each second.
 //!
-//! A source has a rate, which the skew sets. Where volumes vary, each second has a weight by Pareto's law, and
-//! the seconds of a period share the rows of the period by weight. A period always has `rate` rows for each
-//! of its seconds, so that the period of a row is found by division, whatever the row: no sum over the seconds
-//! before is needed (WORKLOAD-1).
+//! A source has a rate, which the skew determines. Where volumes vary, each second has a weight by Pareto's law, and
+//! the seconds of a period share the rows of the period by weight. A period always has `rate` rows for each of its
+//! seconds, so that the period of any row is found by division: no sum over the earlier seconds is needed
+//! (WORKLOAD-1).
 
 use std::ops::Range;
 
 use super::IpqOptions;
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::pareto;
 
 /// Seconds of a period.
@@ -20,7 +20,7 @@ const SHAPE: f64 = 1.5;
 const MIN_WEIGHT: f64 = (1u64 << 16) as f64;
 const MAX_WEIGHT: f64 = (1u64 << 36) as f64;
 
-// Part of the data set, as all lanes (WORKLOAD-3).
+// Part of the data set, like all lanes (WORKLOAD-3).
 const LANE_WEIGHTS: u64 = 510;
 
 /// The volumes of one source.
@@ -28,11 +28,11 @@ const LANE_WEIGHTS: u64 = 510;
 pub(super) struct Volumes {
     /// Rows per second on average.
     pub(super) rate: u64,
-    /// What the weights are drawn from, where volumes vary.
-    weights: Option<RandomStream>,
+    /// The lane of the weights, where volumes vary.
+    weights: Option<RandomLane>,
 }
 
-/// One period: after each of its seconds, how many of its rows have come.
+/// One period: the cumulative rows at the end of each of its seconds.
 struct Period {
     first_row: u64,
     first_second: u64,
@@ -40,28 +40,28 @@ struct Period {
 }
 
 impl Volumes {
-    /// From options and a source that were checked.
+    /// Creates the volumes from checked options and source.
     pub(super) fn new(options: &IpqOptions, source: u16) -> Self {
         let lane = LANE_WEIGHTS | u64::from(source) << 16;
-        let weights = options.is_variable.then(|| RandomStream::new(options.seed, lane));
+        let weights = options.is_variable.then(|| RandomLane::new(options.seed, lane));
         Self { rate: rate_of(options, source), weights }
     }
 
-    /// Rows of this second.
+    /// Returns the rows of this second.
     pub(super) fn of_second(&self, second: u64) -> u64 {
         let Some(lane) = self.weights else { return self.rate };
         let (period, nth) = (self.period(lane, second / PERIOD_S), (second % PERIOD_S) as usize);
         period.sums[nth] - period.before(nth)
     }
 
-    /// Rows of all seconds before this one, or `u64::MAX` where there are not as many row ids.
+    /// Returns the rows of all seconds before this one, or `u64::MAX` where row ids run out.
     pub(super) fn before_second(&self, second: u64) -> u64 {
         let Some(lane) = self.weights else { return second.saturating_mul(self.rate) };
         let (period, nth) = (self.period(lane, second / PERIOD_S), (second % PERIOD_S) as usize);
         period.first_row.saturating_add(period.before(nth))
     }
 
-    /// Where volumes vary: when each row comes, in milliseconds. The rows of a second are spread over it
+    /// Where volumes vary, returns the time of each row, in milliseconds. The rows of a second are spread over it
     /// evenly. The rows were checked: their times fit.
     pub(super) fn in_order(&self, mut rows: Range<u64>, buffers: &mut Buffers) -> Option<Vec<i64>> {
         let lane = self.weights?;
@@ -85,7 +85,7 @@ impl Volumes {
         Some(times)
     }
 
-    /// A time at which the row has come, in milliseconds, and which no row before it exceeds.
+    /// Returns an upper bound of the time of the row and of all rows before it, in milliseconds.
     pub(super) fn latest_ms(&self, row: u64) -> u128 {
         if self.weights.is_none() {
             return u128::from(row) * 1_000 / u128::from(self.rate);
@@ -98,7 +98,7 @@ impl Volumes {
         self.rate * PERIOD_S
     }
 
-    fn period(&self, weights: RandomStream, number: u64) -> Period {
+    fn period(&self, weights: RandomLane, number: u64) -> Period {
         let first_second = number * PERIOD_S;
         let mut total = 0;
         let mut sums = [0; PERIOD_S as usize];
@@ -109,7 +109,7 @@ impl Volumes {
         }
         let rows = u128::from(self.rows_per_period());
         for sum in &mut sums {
-            // The last is all rows exactly.
+            // The last is exactly all rows.
             *sum = (rows * u128::from(*sum) / u128::from(total)) as u64;
         }
         Period { first_row: number.saturating_mul(self.rows_per_period()), first_second, sums }
@@ -117,19 +117,19 @@ impl Volumes {
 }
 
 impl Period {
-    /// How many of its rows come before this second of it.
+    /// Returns the number of its rows before this second of it.
     fn before(&self, nth: usize) -> u64 {
         if nth == 0 { 0 } else { self.sums[nth - 1] }
     }
 }
 
-/// The rate of a source. The n-th of `sources` has a weight of `1 / (1 + n * (skew - 1) / (sources - 1))`,
+/// Returns the rate of a source. The n-th of `sources` has a weight of `1 / (1 + n * (skew - 1) / (sources - 1))`,
 /// from 1 for the first to `1 / skew` for the last.
 fn rate_of(options: &IpqOptions, source: u16) -> u64 {
     let steps = u128::from(options.sources.max(2)) - 1;
     let weight = |n: u16| (steps << 64) / (steps + u128::from(n) * u128::from(options.skew - 1));
     let total: u128 = (0..options.sources).map(weight).sum();
-    // Weights have 64 bits behind the point; half of them are enough here, and cannot overflow.
+    // Weights have 64 fractional bits; half of them are enough here, and cannot overflow.
     let all_rows = u128::from(options.rate) * u128::from(options.sources);
     let rate = all_rows * (weight(source) >> 32) / (total >> 32);
     rate.max(1) as u64

@@ -1,94 +1,94 @@
-//! The plan of the accidents: where and when two cars of the traffic run into each other.
+//! The plan of the accidents: where and when two cars of the traffic collide.
 //!
-//! Time is cut into slots, and each slot of a road has at most one accident. Place, time and length are
-//! drawn; the cars are the first two that come by and that nothing has held up before. Where there are not
-//! two of them within a minute, or another accident is near, the slot has none.
+//! Time is cut into slots, and each slot of a road has at most one accident. Place, time and length are drawn; the
+//! cars are the first two that pass the place without having been held up before. Where no two of them pass within a
+//! minute, or another accident is near, the slot has none.
 //!
 //! ACCIDENTS-1. An accident changes journeys only from the second in which the first of its cars stops, and that is in
-//!     its own slot. So the plan can be made slot after slot: what comes later never changes who comes by.
-//! ACCIDENTS-2. Only the cars of accidents ever stand, and accidents of a road that overlap in time have different
-//!     places. So no third car stands where two do.
+//!     its own slot. So the plan can be made slot by slot: a later slot never changes which cars pass an earlier one.
+//! ACCIDENTS-2. Only cars in accidents ever stop, and accidents of a road that overlap in time have different places.
+//!     So no third car stops at the place of two others.
 
 use super::journey::{DISSOLVING_S, Slowness, travel};
 use super::trip::{LONGEST_TRIP_S, Trip};
 use super::{SEGMENT_FT, TRAVEL_LANES};
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
-/// How long to wait for two cars to come by.
+/// Seconds to wait for two cars to pass.
 pub(super) const WAIT_S: u32 = 60;
-/// How long both cars stand, from and to.
+/// How long both cars stand still, from and to.
 const STAND_S: (u32, u32) = (600, 1_200);
-/// Accidents happen from this segment on, as the cars count them, in so many of them: the queue has its place
-/// before, and the cars have some way to go after.
+/// Accidents happen from this segment on, as the cars count them, in this many segments: the queue fits before them,
+/// and the cars have some distance to go after.
 const FIRST_SEGMENT: u64 = 8;
 const POSSIBLE_SEGMENTS: u64 = 84;
-/// How far the cars of an accident still want to go at least. It takes longer than the longest time between
-/// two reports, so that they are never seen on the exit lane while they stand.
+/// Distance that the cars of an accident still have to go, at least. It takes longer than the longest interval between
+/// two reports, so that they never report the exit lane while they stand still.
 const TO_GO_FT: f32 = 2.0 * SEGMENT_FT as f32;
-/// No two accidents are nearer to each other while traffic is slow at one of them. So often is another place
-/// drawn to find one.
+/// Smallest distance between two accidents while traffic is slow at one of them, and the number of places drawn to
+/// satisfy it.
 const APART_FT: f32 = 10.0 * SEGMENT_FT as f32;
 const ATTEMPTS: u64 = 8;
 
-/// An accident that was planned: two cars that stand at the same place.
+/// A planned accident: two cars that stand still at the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accident {
     /// `xway` of the cars.
     pub expressway: i32,
     /// `dir` of the cars.
     pub direction: i32,
-    /// The lane they stand in, of the three travel lanes.
+    /// The lane of the cars, one of the three travel lanes.
     pub lane: i32,
     /// `seg` of the place.
     pub segment: i32,
     /// `pos` of the place.
     pub pos: i32,
-    /// The first second in which both stand.
+    /// The first second in which both stand still.
     pub first: i64,
     /// The last one, or the last of the data if that comes before.
     pub last: i64,
-    /// `vid` of the cars, first the one that stood first.
+    /// `vid` of the cars, the one that stopped first in front.
     pub vehicles: [i32; 2],
 }
 
-/// An accident as the journeys see it.
+/// An accident as seen by the journeys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Crash {
     pub(super) slot: u32,
-    /// The middle of the foot that the cars report, so that rounding never leads out of it.
+    /// The middle of the reported foot, so that rounding never leaves it.
     pub(super) ft: f32,
     pub(super) lane: u8,
-    /// The road is blocked from here on.
+    /// The road is blocked from this second on.
     pub(super) from_s: u32,
-    /// Both cars stand from here on.
+    /// Both cars stand still from this second on.
     pub(super) first_s: u32,
-    /// Both cars drive on.
+    /// Both cars drive on at this second.
     pub(super) until_s: u32,
     /// Numbers of the cars, in the order in which they stop.
     pub(super) cars: [u32; 2],
 }
 
-/// What the plan is drawn from.
+/// The lanes of the plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AccidentPlanner {
     every_s: u32,
-    moment: RandomStream,
-    place: RandomStream,
-    lane: RandomStream,
-    length: RandomStream,
+    moment: RandomLane,
+    place: RandomLane,
+    lane: RandomLane,
+    length: RandomLane,
 }
 
 impl AccidentPlanner {
-    /// `every_s` is the length of a slot, 0 for no accidents.
-    pub(super) fn new(every_s: u32, lane: impl Fn(u64) -> RandomStream) -> Self {
+    /// Creates the planner; `every_s` is the length of a slot, 0 for no accidents.
+    pub(super) fn new(every_s: u32, lane: impl Fn(u64) -> RandomLane) -> Self {
         Self { every_s, moment: lane(9), place: lane(10), lane: lane(11), length: lane(12) }
     }
 
-    /// The accidents of the slots that begin before `end_s`, ordered by place. The trips go on for
-    /// [`WAIT_S`] beyond it.
+    /// Plans the accidents of the slots that begin before `end_s`, ordered by place. `trips` extend [`WAIT_S`] beyond
+    /// it.
     pub(super) fn plan(&self, trips: &[Trip], slowness: &Slowness, end_s: u32) -> Vec<Crash> {
         let mut crashes = Vec::new();
-        // 0 is no slots.
+        // 0 means no slots.
         let slots = end_s.saturating_sub(1).checked_div(self.every_s).map_or(0, |last| last + 1);
         for slot in 0..slots {
             if let Some(crash) = self.slot(slot, trips, slowness, &crashes) {
@@ -121,7 +121,7 @@ impl AccidentPlanner {
     }
 }
 
-/// The first two cars that come by a place from a second on, with the seconds from which on they are there.
+/// Returns the first two cars that pass a place from a second on, with the seconds of their arrival.
 fn first_two(
     ft: f32,
     start_s: u32,
@@ -130,7 +130,7 @@ fn first_two(
     earlier: &[Crash],
 ) -> Option<[(u32, u32); 2]> {
     let (start, end) = (f64::from(start_s), f64::from(start_s + WAIT_S));
-    // Trips are in order of entry: no other one can come by in time.
+    // Trips are in order of entry: no earlier one can arrive in time.
     let oldest = trips.partition_point(|trip| trip.entry_s + LONGEST_TRIP_S < start_s);
     let newest = trips.partition_point(|trip| trip.entry_s < start_s + WAIT_S);
     let mut coming: Vec<(f64, &Trip)> = trips[oldest..newest]

@@ -13,7 +13,7 @@ use crate::Buffers;
 /// `qid`, `sinit`, `send`, `dow`, `tod` and `day`.
 const REQUEST_COLUMNS: usize = 6;
 
-/// Columns while they are filled.
+/// Columns under construction.
 pub(super) struct ReportColumns {
     first_row: u64,
     pub(super) time: Vec<i64>,
@@ -24,7 +24,7 @@ pub(super) struct ReportColumns {
     dir: Vec<i32>,
     seg: Vec<i32>,
     pos: Vec<i32>,
-    // Full from the start, with what they are in reports: only requests change them.
+    // Full from the start, with the values of reports: only requests change them.
     kind: Vec<i32>,
     request: [Vec<i32>; REQUEST_COLUMNS],
 }
@@ -47,7 +47,7 @@ impl ReportColumns {
         }
     }
 
-    /// Adds rows of a road in a second: those whose places among all of them are in `rows`.
+    /// Adds rows of a road in a second: those whose positions among all of them are in `rows`.
     pub(super) fn fill(&mut self, road: &Road, second: u32, rows: Range<usize>) {
         let cars = road.stretch(second).filter(|&car| road.is_on_the_road(car, second));
         let Some(requests) = &road.requests else {
@@ -90,7 +90,7 @@ impl ReportColumns {
             place.push(-1);
         }
         self.kind[row] = request.kind;
-        // Told apart by the number of the row, which has more bits than the column.
+        // Distinguished by the number of the row, which has more bits than the column.
         let qid = ((self.first_row + row as u64) & i32::MAX as u64) as i32;
         for (column, value) in self.request.iter_mut().zip([qid].into_iter().chain(request.about)) {
             column[row] = value;

@@ -1,56 +1,56 @@
-//! How a car really goes: its trip among the accidents of the road.
+//! The real journey of a car: its trip among the accidents of the road.
 //!
-//! A car knows the plan of the accidents and nothing of other cars, so each journey can be worked out alone.
-//! What other cars would do to it is in the shape of the queue:
+//! A car knows the plan of the accidents and nothing of other cars, so each journey can be computed alone. The effect
+//! of other cars is in the shape of the queue:
 //!
-//! - From the second the road is blocked, the last mile before the place is a queue, where cars crawl. Behind
-//!   it traffic gets dense, on ever more of the road: up to seven miles before the place.
-//! - When the road is cleared, the queue dissolves from its head: the news travels back along it.
+//! - From the second the road is blocked, the last mile before the place is a queue, where cars crawl. Further back
+//!   traffic gets dense, on ever more of the road: up to seven miles before the place.
+//! - When the road is cleared, the queue dissolves from its head: a wave travels back along it.
 
 use super::SEGMENT_FT;
 use super::accidents::Crash;
 use super::leg::{Leg, fps};
 use super::trip::Trip;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
-/// The queue, and how far the dense traffic behind it reaches at most. It takes more than four segments for
-/// tolls to be due while the accident is there: they are waived in those.
+/// The queue, and the largest extent of the dense traffic upstream of it. It exceeds the four segments in which tolls
+/// are waived, so that tolls are due while the accident lasts.
 const QUEUE_FT: f32 = SEGMENT_FT as f32;
 const REACH_FT: f32 = 7.0 * SEGMENT_FT as f32;
-/// So fast does the dense traffic grow.
+/// Speed at which the dense traffic grows.
 const GROWTH_FPS: f32 = 60.0;
-/// So fast does the news travel back that the road is clear.
+/// Speed of the wave that clears the road.
 const NEWS_FPS: f32 = 88.0;
-/// Speeds in the queue and in the dense traffic, from and to, in mph. What cars tell is below 40 and not 0.
+/// Speeds in the queue and in the dense traffic, from and to, in mph. Reported speeds are below 40 and not 0.
 const CRAWL_MPH: (u64, u64) = (10, 20);
 const DENSE_MPH: (u64, u64) = (22, 36);
 
-/// Nobody is slow for longer than this after the road is cleared.
+/// No car is slow for longer than this after the road is cleared.
 pub(super) const DISSOLVING_S: u32 = (REACH_FT / NEWS_FPS) as u32;
 
-/// How slow each car is in each queue.
+/// The speeds of cars in queues.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slowness {
-    dense: RandomStream,
-    crawl: RandomStream,
+    dense: RandomLane,
+    crawl: RandomLane,
 }
 
 impl Slowness {
-    pub(super) fn new(lane: impl Fn(u64) -> RandomStream) -> Self {
+    pub(super) fn new(lane: impl Fn(u64) -> RandomLane) -> Self {
         Self { dense: lane(7), crawl: lane(8) }
     }
 
-    /// In dense traffic and in the queue.
+    /// Returns the speeds in dense traffic and in the queue.
     fn speeds(&self, car: u32, slot: u32) -> [f32; 2] {
         // Slots have fewer than 20 bits: the shortest is a minute, and the longest run a day.
         let row = u64::from(car) << 20 | u64::from(slot);
-        let draw = |lane: RandomStream, (from, to): (u64, u64)| fps(from + lane.below(row, to - from + 1));
+        let draw = |lane: RandomLane, (from, to): (u64, u64)| fps(from + lane.below(row, to - from + 1));
         [draw(self.dense, DENSE_MPH), draw(self.crawl, CRAWL_MPH)]
     }
 }
 
-/// Puts the legs of a car's way into `legs`, in order of time. `crashes` are ordered by place. Returns when
-/// it leaves the road, in seconds from its entry.
+/// Puts the legs of a car's journey into `legs`, in order of time. `crashes` are ordered by place. Returns the seconds
+/// from its entry to its exit.
 pub(super) fn travel(trip: &Trip, crashes: &[Crash], slowness: &Slowness, legs: &mut Vec<Leg>) -> f32 {
     legs.clear();
     legs.push(trip.free());
@@ -67,14 +67,14 @@ pub(super) fn travel(trip: &Trip, crashes: &[Crash], slowness: &Slowness, legs: 
             queue_up(trip, crash, slowness, legs);
         }
     }
-    // What would come after the exit is cut off. The first leg begins before it.
+    // Legs after the exit are cut off. The first leg begins before it.
     while legs[legs.len() - 1].start_ft > trip.exit_ft {
         legs.pop();
     }
     legs[legs.len() - 1].arrival_s(trip.exit_ft)
 }
 
-/// A second of the road's clock by the car's own.
+/// Converts a second of the road's clock to the car's own.
 fn since_entry(trip: &Trip, second: u32) -> f32 {
     (i64::from(second) - i64::from(trip.entry_s)) as f32
 }
@@ -125,7 +125,7 @@ mod tests {
 
     fn way(trip: &Trip, crashes: &[Crash]) -> (Vec<Leg>, f32) {
         let mut legs = Vec::new();
-        let slowness = Slowness::new(|lane| RandomStream::new(7, lane));
+        let slowness = Slowness::new(|lane| RandomLane::new(7, lane));
         let exit_s = travel(trip, crashes, &slowness, &mut legs);
         (legs, exit_s)
     }
@@ -146,8 +146,8 @@ mod tests {
     fn a_car_that_comes_to_a_long_queue_is_slow_for_miles() {
         let (legs, exit_s) = way(&trip(), &[crash(30.0, 1_800)]);
         let starts: Vec<f32> = legs.iter().map(|leg| leg.start_ft / MILE).collect();
-        // Traffic gets dense as it comes. At 2405 the place is clear, and 420 s later the end of the queue
-        // has the news.
+        // Traffic gets dense as it arrives. At 2405 the place is clear, and 420 s later the wave reaches the end of
+        // the queue.
         assert!((starts[1] - 23.0).abs() < 0.01, "{starts:?}");
         assert!(legs[1].cruise_fps < fps(37) && legs[1].cruise_fps > fps(21));
         assert_eq!(legs[2].cruise_fps, trip().cruise_fps);

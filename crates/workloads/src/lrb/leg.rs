@@ -1,14 +1,14 @@
-//! A leg of a car's way: it changes to a new speed, evenly, and keeps it.
+//! A leg of a car's journey: it changes evenly to a new speed, and keeps it.
 
-/// A car changes its speed by so many feet per second each second.
+/// A car changes its speed by this many feet per second each second.
 const CHANGE_FPS2: f32 = 4.0;
 
-/// Feet per second for so many miles per hour.
+/// Converts miles per hour to feet per second.
 pub(super) fn fps(mph: u64) -> f32 {
     mph as f32 * (5_280.0 / 3_600.0)
 }
 
-/// Seconds count from the car's entry. In 32 bits a foot is still told apart after any trip.
+/// Seconds count from the car's entry. 32 bits resolve a foot after any trip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Leg {
     pub(super) start_s: f32,
@@ -18,12 +18,12 @@ pub(super) struct Leg {
 }
 
 impl Leg {
-    /// A car that stands.
+    /// Creates a leg of a car that stands still.
     pub(super) fn standing(start_s: f32, start_ft: f32) -> Self {
         Self { start_s, start_ft, start_fps: 0.0, cruise_fps: 0.0 }
     }
 
-    /// Where the car is, and its speed, at a time from the start of this leg on.
+    /// Returns the position and speed of the car at a time from the start of this leg on.
     #[inline(always)]
     pub(super) fn at(&self, s: f32) -> (f32, f32) {
         let change = self.cruise_fps - self.start_fps;
@@ -34,7 +34,7 @@ impl Leg {
         (self.start_ft + changing_ft + self.cruise_fps * (driven_s - changing_s), speed)
     }
 
-    /// When the car comes to a place, or the start of the leg where it was there before.
+    /// Returns the time at which the car reaches a place, or the start of the leg if it was there before.
     pub(super) fn arrival_s(&self, ft: f32) -> f32 {
         let way_ft = (ft - self.start_ft).max(0.0);
         let rate = CHANGE_FPS2.copysign(self.cruise_fps - self.start_fps);
@@ -48,7 +48,7 @@ impl Leg {
         self.start_s + driven_s
     }
 
-    /// The leg that follows at a time, towards another speed.
+    /// Returns the leg that follows at a time, towards another speed.
     pub(super) fn then(&self, s: f32, cruise_fps: f32) -> Self {
         let (start_ft, start_fps) = self.at(s);
         Self { start_s: s, start_ft, start_fps, cruise_fps }

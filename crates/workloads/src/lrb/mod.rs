@@ -1,10 +1,9 @@
-//! LRB, Linear Road: the position reports of cars on expressways, with accidents and the queues behind them.
+//! LRB, Linear Road: the position reports of cars on expressways, with accidents and queues.
 //!
-//! A small model of traffic. An expressway has two directions of 100 segments, which are a mile long. Cars
-//! come ever more often, enter, speed up, change lanes and leave; some run into each other, stand for ten
-//! minutes or more and go on; the others queue up behind them. Each car reports when it enters, on lane 0,
-//! and every so many seconds from then on; its last report is from lane 4. The columns, none of them ever
-//! null:
+//! A small model of traffic. An expressway has two directions of 100 segments, which are a mile long. Cars arrive ever
+//! more often, enter, speed up, change lanes and leave; some collide, stand still for ten minutes or more and drive
+//! on; the others queue up upstream of them. Each car reports when it enters, on lane 0, and at fixed intervals from
+//! then on; its last report is from lane 4. The columns, none of them ever null:
 //!
 //! | column  | values                                                                                |
 //! |---------|---------------------------------------------------------------------------------------|
@@ -17,11 +16,11 @@
 //! | `dir`   | 0 or 1: the direction, in which `pos` grows or falls                                  |
 //! | `seg`   | 0..100: the segment, `pos / 5280`                                                     |
 //! | `pos`   | 0..528,000: feet from the start of the expressway                                     |
-//! | `qid`, `sinit`, `send`, `dow`, `tod`, `day` | what a request is about; -1 in reports            |
+//! | `qid`, `sinit`, `send`, `dow`, `tod`, `day` | the subject of a request; -1 in reports           |
 //!
-//! Each car goes its way by itself: what it does follows from the seed, its road, its number and the plan of
-//! the accidents, never from where other cars are. A data set knows from the start when each car enters and
-//! leaves, so any of its rows can be made at once. Unlike other workloads it ends: [`Lrb::rows`].
+//! Each car travels independently: its journey follows from the seed, its road, its number and the plan of the
+//! accidents, never from the positions of other cars. A data set knows from the start when each car enters and leaves,
+//! so any of its rows can be made at once. Unlike other workloads it ends: [`Lrb::rows`].
 //!
 //! ```
 //! use penstock_workloads::Generator;
@@ -56,7 +55,7 @@ pub use options::{
     MAX_OUT_OF_ORDER_S, MAX_REPORT_EVERY, MIN_ACCIDENT_EVERY,
 };
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::{Buffers, Generator, WorkloadError};
 use columns::ReportColumns;
 use road::Road;
@@ -67,9 +66,9 @@ pub const SEGMENTS: u64 = 100;
 pub const SEGMENT_FT: i32 = 5_280;
 /// Lanes that cars drive in, from 1 on.
 pub const TRAVEL_LANES: u64 = 3;
-/// How often a car must report from the same place for the query to see that it stands.
+/// Number of reports from the same place after which the query sees that a car stands still.
 pub const REPORTS_OF_A_STOP: u32 = 4;
-/// How far back a late row is moved at most.
+/// Largest distance by which a late row is moved back.
 pub const MAX_LATE_S: u64 = 60;
 
 // Lanes for what is drawn by row, far from those of any road. They are part of the data set (WORKLOAD-3): never reuse
@@ -78,7 +77,7 @@ const LANE_JITTER: u64 = 1 << 32;
 const LANE_IS_LATE: u64 = LANE_JITTER + 1;
 const LANE_LATE_BY: u64 = LANE_JITTER + 2;
 
-/// The columns of LRB.
+/// Returns the columns of LRB.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let numbers = [
@@ -92,7 +91,7 @@ pub fn schema() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The LRB data set of one choice of options. Cheap to clone; each clone makes the same rows.
+/// The LRB data set of one set of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Lrb {
     options: LrbOptions,
@@ -107,7 +106,7 @@ struct Traffic {
 }
 
 impl Lrb {
-    /// The data set that `options` describe. Works out the journey of each car, once: some hundredths of a
+    /// Creates the data set that `options` describe. Computes the journey of each car, once: some hundredths of a
     /// second for an expressway of three hours.
     ///
     /// # Errors
@@ -129,19 +128,19 @@ impl Lrb {
         Ok(Self { options, traffic: Arc::new(Traffic { roads, starts }) })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &LrbOptions {
         &self.options
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.traffic.starts[self.traffic.starts.len() - 1]
     }
 
-    /// The accidents, ordered by their first second, then by expressway and direction. They are what the
-    /// query must find, and no others: one that the end of the data cuts short is here if both cars report
-    /// four times from there.
+    /// Returns the accidents, ordered by their first second, then by expressway and direction. The query must find
+    /// exactly these: an accident that the end of the data cuts short is listed if both cars report four times from
+    /// there.
     pub fn accidents(&self) -> Vec<Accident> {
         let end_s = self.options.seconds();
         let mut all: Vec<Accident> =
@@ -150,9 +149,9 @@ impl Lrb {
         all
     }
 
-    /// Moves times that are in order as the options ask for.
+    /// Moves ordered times as the options ask for.
     fn disorder(&self, rows: Range<u64>, times: &mut [i64]) {
-        let lane = |lane| RandomStream::new(self.options.seed, lane);
+        let lane = |lane| RandomLane::new(self.options.seed, lane);
         if self.options.out_of_order_s > 0 {
             let jitter = lane(LANE_JITTER);
             let reach = self.options.out_of_order_s;
@@ -160,7 +159,7 @@ impl Lrb {
                 *time += jitter.below(row, reach * 2 + 1) as i64 - reach as i64;
             }
         }
-        // 0 is no rows: there is then no last draw that makes a row late.
+        // 0 means no rows: then there is no last draw that makes a row late.
         if let Some(last_late) = u64::MAX.checked_div(self.options.late_every) {
             let (is_late, late_by) = (lane(LANE_IS_LATE), lane(LANE_LATE_BY));
             for (time, row) in times.iter_mut().zip(rows) {
@@ -189,7 +188,7 @@ impl Generator for Lrb {
         let mut columns =
             ReportColumns::new(rows.start, rows.end.saturating_sub(rows.start) as usize, buffers);
         if !rows.is_empty() {
-            // Where the first row is: the last place that starts at or before it.
+            // Finds the first row: the last start at or before it.
             let first = starts.partition_point(|&start| start <= rows.start) - 1;
             for (place, bounds) in starts.windows(2).enumerate().skip(first) {
                 if bounds[0] >= rows.end {

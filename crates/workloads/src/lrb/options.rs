@@ -1,4 +1,4 @@
-//! What a caller may choose about the traffic, and the bounds of each choice.
+//! The options of the traffic, and their bounds.
 
 use super::trip::CarArrivals;
 use crate::{WorkloadError, bounds};
@@ -11,7 +11,7 @@ pub const MAX_MINUTES: u64 = 24 * 60;
 pub const MAX_CARS_PER_SECOND: u64 = 1_000;
 /// The largest [`LrbOptions::report_every`]: the shortest trip takes longer, so that every car reports twice.
 pub const MAX_REPORT_EVERY: u64 = 60;
-/// The smallest [`LrbOptions::accident_every`] but 0.
+/// The smallest [`LrbOptions::accident_every`] except 0.
 pub const MIN_ACCIDENT_EVERY: u64 = 60;
 /// The largest [`LrbOptions::accident_every`]: a day.
 pub const MAX_ACCIDENT_EVERY: u64 = 24 * 60 * 60;
@@ -20,28 +20,28 @@ pub const MAX_OUT_OF_ORDER_S: u64 = 365 * 24 * 60 * 60;
 /// The most cars of one data set, on all expressways: about 50 bytes are kept of each.
 pub const MAX_CARS: u64 = 1 << 24;
 
-/// The choices that define one LRB data set.
+/// The options that define one LRB data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LrbOptions {
     /// Two seeds give unrelated traffic, with accidents elsewhere.
     pub seed: u64,
-    /// How many expressways there are. Adding one leaves the traffic of the others as it is.
+    /// Number of expressways. Adding one leaves the traffic of the others unchanged.
     pub expressways: u64,
-    /// How long the traffic is watched. Fewer minutes give the beginning of the same data.
+    /// Length of the data in minutes. Fewer minutes give the beginning of the same data.
     pub minutes: u64,
-    /// How many cars come to an expressway per second, in both directions together, at the peak. Their number
-    /// grows evenly from nothing over the first three hours, and stays there.
+    /// Cars that arrive at an expressway per second, in both directions together, at the peak. The rate grows evenly
+    /// from nothing over the first three hours, and stays there.
     pub cars_per_second: u64,
-    /// Seconds between two reports of a car. The same cars go the same ways whatever it is.
+    /// Seconds between two reports of a car. It does not change the journeys.
     pub report_every: u64,
     /// Seconds in which at most one accident begins, on each direction of an expressway. 0 for none.
     pub accident_every: u64,
-    /// With one in so many reports of a car comes a request: a row of type 2, 3 or 4. 0 for none.
+    /// One in this many reports of a car is followed by a request: a row of type 2, 3 or 4. 0 for none.
     pub queries_every: u64,
-    /// Each row's time is moved by a uniform distance between minus and plus this many seconds. The row keeps
-    /// its place.
+    /// Each row's time is moved by a uniform distance between minus and plus this many seconds. The order of rows does
+    /// not change.
     pub out_of_order_s: u64,
-    /// One row in so many, on average, is moved back by 1 to 60 seconds more. 0 for none.
+    /// One row in this many, on average, is moved back by 1 to 60 seconds more. 0 for none.
     pub late_every: u64,
 }
 
@@ -75,7 +75,7 @@ impl LrbOptions {
         bounds::within("cars (by expressways, minutes and cars_per_second)", cars, 0, MAX_CARS)
     }
 
-    /// How long the traffic is watched.
+    /// Returns the length of the data in seconds.
     pub(super) fn seconds(&self) -> u32 {
         // At most a day: `check`.
         self.minutes as u32 * 60

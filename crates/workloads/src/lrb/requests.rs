@@ -1,10 +1,10 @@
-//! The requests that drivers send along with their reports: account balance, daily expenditure and travel
-//! time. The query leaves them out: they are there for its filter to drop.
+//! The requests that drivers send with their reports: account balance, daily expenditure and travel time. The query
+//! ignores them: they are there for its filter to drop.
 
 use super::SEGMENTS;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
-/// The row types of requests, and how many there are of the first two in ten requests.
+/// The row types of requests, and the shares of the first two in ten requests.
 const ACCOUNT_BALANCE: i32 = 2;
 const DAILY_EXPENDITURE: i32 = 3;
 const TRAVEL_TIME: i32 = 4;
@@ -16,38 +16,38 @@ const DAYS: u64 = 69;
 const WEEKDAYS: u64 = 7;
 const MINUTES_OF_DAY: u64 = 1_440;
 
-/// A request without what it shares with its report. -1 for what its type does not have.
+/// A request, without the fields it shares with its report. -1 for fields that its type does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     /// The row's `type`.
     pub(super) kind: i32,
-    /// Whether it asks about the expressway that the car is on.
+    /// True if it asks about the car's expressway.
     pub(super) of_expressway: bool,
     /// `sinit`, `send`, `dow`, `tod` and `day`.
     pub(super) about: [i32; 5],
 }
 
-/// Which reports requests come with.
+/// Decides which reports are followed by requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestPlan {
     every: u64,
-    turn: RandomStream,
-    about: RandomStream,
+    turn: RandomLane,
+    about: RandomLane,
 }
 
 impl RequestPlan {
-    /// None when no report has one.
-    pub(super) fn new(every: u64, lane: impl Fn(u64) -> RandomStream) -> Option<Self> {
+    /// Creates the plan; `None` when no report has a request.
+    pub(super) fn new(every: u64, lane: impl Fn(u64) -> RandomLane) -> Option<Self> {
         (every > 0).then(|| Self { every, turn: lane(13), about: lane(14) })
     }
 
-    /// Which reports of a car have a request: the first of them, counted from 0, and how many further the
-    /// next one is.
+    /// Returns the reports of a car that have a request: the first of them, counted from 0, and the interval to the
+    /// next.
     pub(super) fn turns(&self, car: u32) -> (u64, u64) {
         (self.turn.below(u64::from(car), self.every), self.every)
     }
 
-    /// The request that comes with a report of a car, if one does.
+    /// Returns the request that follows a report of a car, if any.
     pub(super) fn with(&self, car: u32, report: u32) -> Option<Request> {
         let (first, every) = self.turns(car);
         let further = u64::from(report).checked_sub(first)?;
@@ -56,7 +56,7 @@ impl RequestPlan {
     }
 
     fn request(&self, row: u64) -> Request {
-        let draws = RandomStream::new(self.about.bits(row), 0);
+        let draws = RandomLane::new(self.about.bits(row), 0);
         let from_1 = |draw: u64, most: u64| 1 + draws.below(draw, most) as i32;
         let kind = draws.below(0, 10);
         if kind < BALANCES_OF_TEN {

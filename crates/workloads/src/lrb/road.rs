@@ -1,8 +1,8 @@
 //! One direction of an expressway: its cars, in the order in which they report.
 //!
-//! ROAD-1. Cars that report in the same seconds, counted from one report to the next, lie side by side in the
-//!     order of their numbers, which is that of their entries. So the reports of a second come from one
-//!     stretch of cars, up to the last that has entered, without those that have left.
+//! ROAD-1. Cars that report in the same seconds, counted from one report to the next, are adjacent in the order of
+//!     their numbers, which is that of their entries. So the reports of a second come from one range of cars, up to
+//!     the last that has entered, without those that have left.
 
 use std::ops::Range;
 
@@ -12,28 +12,28 @@ use super::leg::Leg;
 use super::requests::RequestPlan;
 use super::trip::{CarArrivals, Trips};
 use super::{LrbOptions, REPORTS_OF_A_STOP, SEGMENT_FT, SEGMENTS};
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
 /// Numbers of cars of one road are below this: `vid` is this times the road, plus the number.
 pub(super) const CARS_PER_ROAD: u32 = 1 << 23;
 
-// Lanes for what is drawn, beside those of trips (1..7), journeys (7..9), accidents (9..13) and requests
-// (13..15). They are part of the data set (WORKLOAD-3): never reuse or renumber them.
+// Lanes for what is drawn, besides those of trips (1..7), journeys (7..9), accidents (9..13) and requests (13..15).
+// They are part of the data set (WORKLOAD-3): never reuse or renumber them.
 const LANE_WOBBLE: u64 = 15;
 const LANE_TRAVEL: u64 = 16;
 /// Lanes of one road.
 const LANES: u64 = 32;
 
-/// What a car says by how much it goes faster or slower than it does, at most, in mph.
+/// Largest difference between the reported and the real speed, in mph.
 const WOBBLE_MPH: i32 = 2;
-/// A car stays in its lane for so long.
+/// Seconds for which a car stays in its lane.
 const LANE_KEPT_S: u32 = 240;
 const MPH_PER_FPS: f32 = 3_600.0 / 5_280.0;
 
-/// What a row says of a car.
+/// A car's report.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
-    /// The number of the car on its road, and which of its reports this is, counted from 0.
+    /// The number of the car on its road, and the number of its report, counted from 0.
     pub(super) car: u32,
     pub(super) nth: u32,
     pub(super) time: i64,
@@ -48,7 +48,7 @@ struct Car {
     number: u32,
     /// Its legs end where those of the next car start.
     first_leg: u32,
-    /// The lane that it stands in while it does; 0 when it never does.
+    /// The lane in which it stands still, if it ever does; otherwise 0.
     stop_lane: u8,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct Road {
     pub(super) direction: i32,
     first_vid: i32,
     report_every: u32,
-    wobble: RandomStream,
-    travel: RandomStream,
+    wobble: RandomLane,
+    travel: RandomLane,
     pub(super) requests: Option<RequestPlan>,
     crashes: Vec<Crash>,
-    /// Where the stretch of each second of the time between two reports starts, and where the last one ends.
+    /// For each second of a report interval, the start of its range of cars; and the end of the last range.
     stretches: Vec<usize>,
-    // By car, in the order of ROAD-1: when it enters and reports for the first and the last time, and the rest.
+    // Per car, in the order of ROAD-1: its entry, its first and last report, and the rest.
     entry_s: Vec<u32>,
     last_s: Vec<u32>,
     cars: Vec<Car>,
@@ -72,13 +72,13 @@ pub(super) struct Road {
 }
 
 impl Road {
-    /// From options that were checked. Roads are numbered from 0, two for each expressway.
+    /// Creates a road from checked options. Roads are numbered from 0, two for each expressway.
     pub(super) fn new(options: &LrbOptions, road: u32) -> Self {
-        let lane = |lane: u64| RandomStream::new(options.seed, u64::from(road) * LANES + lane);
+        let lane = |lane: u64| RandomLane::new(options.seed, u64::from(road) * LANES + lane);
         let end_s = options.seconds();
         let report_every = options.report_every as u32;
-        // Cars that enter when all is over may be those of an accident: who they are must not depend on when
-        // it is over, or it would not be the beginning of the same data.
+        // Cars that enter after the end may be part of an accident: the choice of its cars must not depend on the end,
+        // or fewer minutes would not give the beginning of the same data.
         let trips = Trips::new(CarArrivals::new(options.cars_per_second), lane).before(end_s + WAIT_S);
         let slowness = Slowness::new(lane);
         let crashes =
@@ -113,7 +113,7 @@ impl Road {
             legs.extend_from_slice(&way);
         }
         legs.shrink_to_fit();
-        // Where the legs of the last car end.
+        // The end of the last car's legs.
         cars.push(Car { number: 0, first_leg: legs.len() as u32, stop_lane: 0 });
 
         Self {
@@ -133,7 +133,7 @@ impl Road {
         }
     }
 
-    /// Rows of each second before `end_s`.
+    /// Returns the rows of each second before `end_s`.
     pub(super) fn rows_per_second(&self, end_s: u32) -> Vec<u32> {
         let every = self.report_every as usize;
         let mut rows = vec![0u32; end_s as usize];
@@ -153,27 +153,27 @@ impl Road {
             let reports = u64::from((last_s.min(end_s - 1) - entry_s) / self.report_every) + 1;
             while report < reports {
                 rows[entry_s as usize + report as usize * every] += 1;
-                // The next turn may be so far off that it has no number.
+                // The next request may be so late that its number overflows.
                 report = report.saturating_add(step);
             }
         }
         rows
     }
 
-    /// The cars that may report in this second: all that have entered, of which some have left.
+    /// Returns the cars that may report in this second: all that have entered, of which some have left.
     pub(super) fn stretch(&self, second: u32) -> Range<usize> {
         let phase = (second % self.report_every) as usize;
         let (start, end) = (self.stretches[phase], self.stretches[phase + 1]);
         start..start + self.entry_s[start..end].partition_point(|&entry_s| entry_s <= second)
     }
 
-    /// Whether a car of the stretch of this second has not left.
+    /// Returns true if a car in the range of this second has not left.
     #[inline(always)]
     pub(super) fn is_on_the_road(&self, car: usize, second: u32) -> bool {
         self.last_s[car] >= second
     }
 
-    /// The report of a car that is on the road, of this stretch.
+    /// Returns the report of a car on the road, within this range.
     #[inline(always)]
     pub(super) fn report(&self, place: usize, second: u32) -> Report {
         let car = self.cars[place];
@@ -207,21 +207,21 @@ impl Road {
             nth: driven_s / self.report_every,
             time: i64::from(second),
             vid: self.first_vid + car.number as i32,
-            // Cars that crawl are told from those that stand.
+            // A crawling car must differ from one that stands still.
             speed: if stands { 0 } else { speed.max(1) },
             lane,
             pos: self.pos(ft),
         }
     }
 
-    /// Feet as the expressway counts them: in direction 0 as the cars drive, in direction 1 against it.
+    /// Converts feet to the expressway's count: in direction 0 along the traffic, in direction 1 against it.
     #[inline(always)]
     fn pos(&self, ft: f32) -> i32 {
         let foot = ft as i32;
         if self.direction == 0 { foot } else { SEGMENTS as i32 * SEGMENT_FT - 1 - foot }
     }
 
-    /// The accidents that can be found in the data: both cars report often enough from there before it ends.
+    /// Returns the accidents that can be found in the data: both cars report often enough from there before its end.
     pub(super) fn accidents(&self, end_s: u32) -> impl Iterator<Item = Accident> {
         self.crashes.iter().filter_map(move |crash| {
             let last_s = crash.until_s.min(end_s) - 1;
@@ -252,7 +252,7 @@ impl Road {
         })
     }
 
-    /// How often a car reports from one second to another one.
+    /// Returns the number of reports of a car from one second to another.
     fn reports(&self, entry_s: u32, first_s: u32, last_s: u32) -> u32 {
         let by = |second: u32| (second - entry_s) / self.report_every + 1;
         if last_s < first_s || first_s <= entry_s { 0 } else { by(last_s) - by(first_s - 1) }

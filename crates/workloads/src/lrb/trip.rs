@@ -1,27 +1,27 @@
-//! What a car sets out to do: when it comes, where it enters and leaves, how fast it likes to go. A pure
-//! function of the seed, the road and the number of the car, which knows nothing of other cars.
+//! The intended trip of a car: its arrival, its entry and exit, its cruising speed. A pure function of the seed, the
+//! road and the number of the car, independent of other cars.
 //!
 //! On the road, places are feet from where its traffic starts: they grow as a car drives, in both directions.
 
 use super::leg::{Leg, fps};
 use super::{SEGMENT_FT, SEGMENTS};
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
-/// Arrivals grow for so long.
+/// Seconds for which the rate of arrivals grows.
 const RAMP_S: f64 = 10_800.0;
-/// The speed of a car as it enters. Like every speed without accidents it is never told as less than 40.
+/// The speed of a car as it enters. Like every speed without accidents it is never reported as less than 40.
 const ENTRY_MPH: u64 = 42;
-/// Cruising speeds, in mph. What a car tells is up to 2 mph off: the limit is 70.
+/// Cruising speeds, in mph. Reported speeds differ by up to 2 mph: the limit is 70.
 const SLOWEST_MPH: u64 = 45;
 const FASTEST_MPH: u64 = 68;
-/// Cars enter in the first quarter of a segment and leave in the last, of another one: a mile and a half
-/// later at least.
+/// Cars enter in the first quarter of a segment and leave in the last quarter of another: at least a mile and a half
+/// later.
 const RAMP_FT: u64 = SEGMENT_FT as u64 / 4;
 
-/// No car that nothing holds up is on the road for longer.
+/// The longest time on the road of a car that is not held up.
 pub(super) const LONGEST_TRIP_S: u32 = 100 * 3_600 / SLOWEST_MPH as u32 + 60;
 
-/// When cars come to one direction of an expressway.
+/// The arrivals of cars at one direction of an expressway.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CarArrivals {
     per_s: f64,
@@ -32,15 +32,15 @@ impl CarArrivals {
         Self { per_s: cars_per_second as f64 / 2.0 }
     }
 
-    /// How many cars have come by then.
+    /// Returns the number of cars that have arrived by then.
     pub(super) fn by(self, second: u32) -> u64 {
         let s = f64::from(second);
         let ramp_s = s.min(RAMP_S);
         (self.per_s * (ramp_s * ramp_s / (2.0 * RAMP_S) + (s - ramp_s))).ceil() as u64
     }
 
-    /// When so many have come: between two whole numbers a car comes. Only operations that every platform
-    /// rounds alike.
+    /// Returns the second by which that many have arrived: a car arrives between two whole numbers. Uses only
+    /// operations that every platform rounds alike.
     fn second(self, cars: f64) -> u32 {
         let in_ramp = self.per_s * RAMP_S / 2.0;
         let s = if cars < in_ramp {
@@ -52,10 +52,10 @@ impl CarArrivals {
     }
 }
 
-/// A car and its intentions.
+/// A car and its intended trip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Trip {
-    /// Cars of a road are numbered as they come.
+    /// Cars of a road are numbered in order of arrival.
     pub(super) number: u32,
     /// The second in which it enters, and reports for the first time.
     pub(super) entry_s: u32,
@@ -65,27 +65,27 @@ pub(super) struct Trip {
 }
 
 impl Trip {
-    /// The way it goes as long as nothing holds it up. Seconds count from its entry.
+    /// Returns its journey if it is never held up. Seconds count from its entry.
     pub(super) fn free(&self) -> Leg {
         let (start_fps, cruise_fps) = (fps(ENTRY_MPH), self.cruise_fps);
         Leg { start_s: 0.0, start_ft: self.entry_ft, start_fps, cruise_fps }
     }
 }
 
-/// The intentions of all cars of a road.
+/// The intended trips of all cars of a road.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trips {
     arrivals: CarArrivals,
-    moment: RandomStream,
-    one_end: RandomStream,
-    other_end: RandomStream,
-    entry_ramp: RandomStream,
-    exit_ramp: RandomStream,
-    speed: RandomStream,
+    moment: RandomLane,
+    one_end: RandomLane,
+    other_end: RandomLane,
+    entry_ramp: RandomLane,
+    exit_ramp: RandomLane,
+    speed: RandomLane,
 }
 
 impl Trips {
-    pub(super) fn new(arrivals: CarArrivals, lane: impl Fn(u64) -> RandomStream) -> Self {
+    pub(super) fn new(arrivals: CarArrivals, lane: impl Fn(u64) -> RandomLane) -> Self {
         Self {
             arrivals,
             moment: lane(1),
@@ -115,7 +115,7 @@ impl Trips {
         }
     }
 
-    /// The cars that enter before this second, in the order of their numbers.
+    /// Returns the cars that enter before this second, in the order of their numbers.
     pub(super) fn before(&self, second: u32) -> Vec<Trip> {
         (0..).map(|number| self.trip(number)).take_while(|trip| trip.entry_s < second).collect()
     }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn trips(cars_per_second: u64, second: u32) -> Vec<Trip> {
-        Trips::new(CarArrivals::new(cars_per_second), |lane| RandomStream::new(7, lane)).before(second)
+        Trips::new(CarArrivals::new(cars_per_second), |lane| RandomLane::new(7, lane)).before(second)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! ME, manufacturing equipment: the sensors of a plant, after the data of the DEBS challenge of 2012.
 //!
-//! A row is a message with all sensors. The columns, none of them ever null, are those that the published
-//! queries keep, 64 bytes in a row:
+//! A row is a message with all sensors. The columns, none of them ever null, are those that the published queries
+//! keep, 64 bytes in a row:
 //!
 //! | column                 | values                                                                     |
 //! |------------------------|----------------------------------------------------------------------------|
@@ -32,7 +32,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::rates::Rates;
 use crate::times::{Pace, Times};
 use crate::{Buffers, Generator, WorkloadError, bounds};
@@ -43,7 +43,7 @@ pub const START_MS: u64 = 1_329_929_160_000;
 /// The `message_index` of the first row.
 pub const FIRST_MESSAGE: i64 = 2_556_001;
 
-// Part of the data set, as all lanes (WORKLOAD-3).
+// Part of the data set, like all lanes (WORKLOAD-3).
 const LANE_DRIFT: u64 = 400;
 const LANE_SURGE: u64 = 401;
 const LANE_OWN_DRIFT: u64 = 402;
@@ -57,34 +57,34 @@ const LANE_MAINS: u64 = 409;
 /// And the two after it.
 const LANE_TIMES: u64 = 412;
 
-/// The levels of the main phases, and how far they drift and surge.
+/// The levels of the main phases, and the extent of their drifts and surges.
 const MAINS: [i32; 3] = [13_050, 14_370, 8_090];
 const DRIFT: u64 = 250;
 const SURGE: u64 = 5_000;
 const OWN_DRIFT: u64 = 100;
 const OWN_SURGE: u64 = 1_250;
-/// By how much the second phase goes further than the first, in tenths.
+/// The extent of the second phase relative to the first, in tenths.
 const SECOND_PHASE_TENTHS: i32 = 11;
 /// The levels of the cells.
 const CELLS: [i32; 3] = [70, 190, 152];
-/// Messages for which a switch keeps its state, as a power of two, and one state in so many is 1.
+/// Messages for which a switch keeps its state, as a power of two; one state in this many is 1.
 const SWITCH_BITS: u32 = 8;
 const STATES_PER_ONE: u64 = 64;
 
-/// The choices that define one set of messages.
+/// The options that define one set of messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeOptions {
     /// Two seeds give unrelated data sets.
     pub seed: u64,
-    /// Rows per second of event time. The plant sends 100; what the sensors show goes by messages, not by
-    /// time, and so does not depend on this.
+    /// Rows per second of event time. The plant sends 100; the sensor values follow the messages, not time, and so do
+    /// not depend on this.
     pub rate: u64,
-    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
-    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never.
+    /// Seconds after which the rate changes: it is 1, 2, 6 and 12 times `rate` in turn ([`STEPS`](crate::STEPS)), then
+    /// from the start again. 0 for never.
     pub step_every_s: u64,
     /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
-    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    /// One row in this many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
     pub late_every: u64,
 }
 
@@ -94,7 +94,7 @@ impl Default for MeOptions {
     }
 }
 
-/// The columns of the messages.
+/// Returns the columns of the messages.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let sensors =
@@ -109,7 +109,7 @@ pub fn schema() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The messages of one choice of options. Cheap to clone; each clone makes the same rows.
+/// The messages of one set of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Me {
     options: MeOptions,
@@ -117,7 +117,7 @@ pub struct Me {
 }
 
 impl Me {
-    /// The data set that `options` describe.
+    /// Creates the data set that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -128,16 +128,16 @@ impl Me {
         Ok(Self { times: Times::new(seed, LANE_TIMES, START_MS, pace), options })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &MeOptions {
         &self.options
     }
 
-    fn lane(&self, lane: u64) -> RandomStream {
-        RandomStream::new(self.options.seed, lane)
+    fn lane(&self, lane: u64) -> RandomLane {
+        RandomLane::new(self.options.seed, lane)
     }
 
-    /// The three main phases.
+    /// Computes the three main phases.
     fn mains(&self, rows: &Range<u64>, buffers: &mut Buffers) -> [Vec<i32>; 3] {
         let sum = |mut left: Vec<i32>, right: Vec<i32>| {
             left.iter_mut().zip(right).for_each(|(left, right)| *left += right);
@@ -177,8 +177,7 @@ impl Generator for Me {
         schema()
     }
 
-    /// Messages are numbered by 64 bits with a sign: the last rows have no number, however short the time
-    /// between them.
+    /// Refuses the last row ids: messages are numbered by signed 64-bit integers, whatever the time between them.
     fn check_rows(&self, rows: &Range<u64>) -> Result<(), WorkloadError> {
         self.times.check_rows(rows)?;
         let most = (i64::MAX - FIRST_MESSAGE) as u64;

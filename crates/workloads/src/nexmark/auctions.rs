@@ -1,4 +1,4 @@
-//! The auctions that open.
+//! The auctions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{Buffers, Generator, WorkloadError};
 const SHORTEST: u64 = 3;
 const LONGEST_NAME: u64 = 19;
 const LONGEST_DESCRIPTION: u64 = 99;
-/// Bytes of a row's numbers, as its size is counted: six of the seven, like the published generator.
+/// Bytes of a row's numbers, for its size: six of the seven, like the published generator.
 const NUMBERS: u64 = 6 * 8;
 
 /// The stream "auction" of a NEXMark data set.
@@ -27,7 +27,7 @@ pub struct Auctions {
 }
 
 impl Auctions {
-    /// [`SHORTEST`] to `longest` letters and blanks per event.
+    /// Writes [`SHORTEST`] to `longest` letters and blanks per event.
     fn words(&self, length: u64, words: u64, longest: u64, events: &[u64], buffers: &mut Buffers) -> Text {
         let (length, words) = (self.parts.lane(length), self.parts.lane(words));
         let mut text = Text::new(events.len(), longest as usize, buffers);

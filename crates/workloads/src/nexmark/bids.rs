@@ -13,10 +13,10 @@ use super::text::{extra, longest_extra};
 use super::{EventSources, lanes, max_batch_rows};
 use crate::{Buffers, Generator, WorkloadError};
 
-/// The longest string beside `extra`: an url.
+/// The longest string except `extra`: a URL.
 const LONGEST: u64 = 80;
-/// Bytes of a row's numbers, as its size is counted: those of auction, bidder, price and time. Channel and
-/// url came later and are not counted, so that older figures keep their sizes.
+/// Bytes of a row's numbers, for its size: those of auction, bidder, price and time. Channel and URL were added later
+/// and are not counted, so that older figures keep their sizes.
 const NUMBERS: u64 = 4 * 8;
 
 /// The stream "bid" of a NEXMark data set.

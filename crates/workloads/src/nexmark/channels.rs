@@ -1,25 +1,25 @@
-//! Where bids come from: a channel and its url.
+//! The origin of bids: a channel and its URL.
 //!
-//! There are 10,004 of them, and which urls they have depends on the seed alone. They are written down once;
-//! a bid copies its own from there.
+//! There are 10,004 of them, and their URLs depend on the seed alone. They are written once; a bid copies its own from
+//! there.
 
 use arrow_array::ArrayRef;
 
 use super::lanes;
 use super::text::{Text, sequence};
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
 /// The channels of every other bid.
 const HOT: [&str; 4] = ["Google", "Facebook", "Baidu", "Apple"];
 /// All others: `channel-0` and so on.
 const OTHERS: u64 = 10_000;
-/// Of so many bids all but one have a hot channel.
+/// Of this many bids all but one have a hot channel.
 const HOT_RATIO: u64 = 2;
-/// Of so many channels that are not hot, all but one have an id in their url.
+/// Of this many channels that are not hot, all but one have an id in their URL.
 const ID_RATIO: u64 = 10;
 
-/// The names and the urls, first those of the hot channels.
+/// The names and the URLs, first those of the hot channels.
 #[derive(Debug)]
 pub(super) struct Channels {
     seed: u64,
@@ -32,7 +32,7 @@ impl Channels {
         let channels = HOT.len() + OTHERS as usize;
         let buffers = &mut Buffers::default();
         let (mut names, mut urls) = (Text::new(channels, 12, buffers), Text::new(channels, 72, buffers));
-        let has_id = RandomStream::new(seed, lanes::HAS_CHANNEL_ID);
+        let has_id = RandomLane::new(seed, lanes::HAS_CHANNEL_ID);
         for (channel, name) in (0..).zip(HOT) {
             names.push(name.as_bytes());
             names.end_row();
@@ -46,7 +46,7 @@ impl Channels {
             names.end_row();
             push_page(&mut urls, seed, channel);
             if has_id.below(channel, ID_RATIO) > 0 {
-                // Reversing the bits spreads ids out and keeps them apart.
+                // Reversing the bits spreads ids out and keeps them distinct.
                 let id = (number as u32).reverse_bits() >> 1;
                 urls.push(b"&channel_id=");
                 urls.push(id.to_string().as_bytes());
@@ -56,9 +56,9 @@ impl Channels {
         Self { seed, names, urls }
     }
 
-    /// The columns `channel` and `url` of these bids.
+    /// Returns the columns `channel` and `url` of these bids.
     pub(super) fn columns(&self, events: &[u64], buffers: &mut Buffers) -> [ArrayRef; 2] {
-        let lane = |lane| RandomStream::new(self.seed, lane);
+        let lane = |lane| RandomLane::new(self.seed, lane);
         let (is_hot, hot) = (lane(lanes::CHANNEL_IS_HOT), lane(lanes::HOT_CHANNEL));
         let other = lane(lanes::CHANNEL);
         let mut names = Text::new(events.len(), 12, buffers);
@@ -78,10 +78,10 @@ impl Channels {
     }
 }
 
-/// The page of a channel, in three folders of 3 or 4 letters.
+/// Writes the page of a channel, in three folders of 3 or 4 letters.
 fn push_page(urls: &mut Text, seed: u64, channel: u64) {
-    let lengths = sequence(RandomStream::new(seed, lanes::FOLDER_LENGTH), channel);
-    let folders = sequence(RandomStream::new(seed, lanes::FOLDER), channel);
+    let lengths = sequence(RandomLane::new(seed, lanes::FOLDER_LENGTH), channel);
+    let folders = sequence(RandomLane::new(seed, lanes::FOLDER), channel);
     urls.push(b"https://www.nexmark.com/");
     for folder in 0..3 {
         urls.push_letters(sequence(folders, folder), 3 + lengths.below(folder, 2));

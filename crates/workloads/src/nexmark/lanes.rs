@@ -1,5 +1,5 @@
-//! One lane of random numbers for each thing that is drawn, apart from those of the other workloads. The
-//! numbers are part of the data set (WORKLOAD-3): never reuse or renumber them.
+//! One random lane for each drawn quantity, separate from those of the other workloads. The numbers are part of the
+//! data set (WORKLOAD-3): never reuse or renumber them.
 
 /// And the two after it.
 pub(super) const TIMES: u64 = 101;

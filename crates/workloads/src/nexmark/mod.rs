@@ -1,10 +1,9 @@
-//! NEXMark: an auction house with three streams, the persons who join, the auctions they open and the bids on
-//! them.
+//! NEXMark: an auction house with three streams, the persons who join, the auctions they open and the bids on them.
 //!
-//! The events of the three streams are numbered together: of 50 in a row the first is a person, the next
-//! three are auctions and the other 46 are bids ([`NexmarkStream`]). Each stream is an endless table of its own with
-//! rows numbered from 0, and each row is a pure function of its event id. The choices follow the published
-//! generator of the Flink suite; the values are this crate's own. No column is ever null.
+//! The events of the three streams are numbered together: of 50 consecutive ones the first is a person, the next three
+//! are auctions and the other 46 are bids ([`NexmarkStream`]). Each stream is an endless table of its own with rows
+//! numbered from 0, and each row is a pure function of its event id. The choices follow the published generator of the
+//! Flink suite; the values are this crate's own. No column is ever null.
 //!
 //! | person          | values                                                                           |
 //! |-----------------|----------------------------------------------------------------------------------|
@@ -38,7 +37,7 @@
 //! | `date_time`     | as for persons                                                                   |
 //! | `extra`         | letters that fill a row, without channel and url, up to about `bid_bytes`        |
 //!
-//! Whom and what a row refers to came before it, event by event, unless `id_lead` asks for something else.
+//! References point to earlier events, unless `id_lead` asks for something else.
 //!
 //! ```
 //! use penstock_workloads::Generator;
@@ -55,7 +54,7 @@
 mod auctions;
 mod bids;
 mod channels;
-mod clock;
+mod event_times;
 mod lanes;
 mod options;
 mod persons;
@@ -73,11 +72,11 @@ pub use options::{MAX_COUNT, MAX_EVENT_BYTES, MAX_FIRST_EVENT_TIME_MS, NexmarkOp
 pub use persons::Persons;
 pub use stream::{NexmarkStream, rows_of};
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 pub use crate::times::{MAX_LATE_MS, MAX_OUT_OF_ORDER_MS};
 use crate::{MAX_BATCH_ROWS, WorkloadError};
 use channels::Channels;
-use clock::EventTimes;
+use event_times::EventTimes;
 
 /// The id of the first person.
 pub const FIRST_PERSON_ID: i64 = 1_000;
@@ -88,14 +87,13 @@ pub const FIRST_CATEGORY: i64 = 10;
 /// Categories, counted from [`FIRST_CATEGORY`].
 pub const CATEGORIES: u64 = 5;
 
-/// The NEXMark data set of one choice of options. Cheap to clone, and so are its streams; each clone makes
-/// the same rows.
+/// The NEXMark data set of one set of options. Cheap to clone, and so are its streams; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Nexmark {
     parts: Arc<EventSources>,
 }
 
-/// What the three streams share.
+/// The parts that the three streams share.
 #[derive(Debug)]
 struct EventSources {
     options: NexmarkOptions,
@@ -104,7 +102,7 @@ struct EventSources {
 }
 
 impl Nexmark {
-    /// The data set that `options` describe.
+    /// Creates the data set that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -114,34 +112,34 @@ impl Nexmark {
         Ok(Self { parts: Arc::new(EventSources { options, clock, channels }) })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &NexmarkOptions {
         &self.parts.options
     }
 
-    /// The stream of the persons who join.
+    /// Returns the stream of the persons who join.
     pub fn persons(&self) -> Persons {
         Persons { parts: Arc::clone(&self.parts) }
     }
 
-    /// The stream of the auctions that open.
+    /// Returns the stream of the auctions.
     pub fn auctions(&self) -> Auctions {
         Auctions { parts: Arc::clone(&self.parts) }
     }
 
-    /// The stream of the bids.
+    /// Returns the stream of the bids.
     pub fn bids(&self) -> Bids {
         Bids { parts: Arc::clone(&self.parts) }
     }
 }
 
 impl EventSources {
-    fn lane(&self, lane: u64) -> RandomStream {
-        RandomStream::new(self.options.seed, lane)
+    fn lane(&self, lane: u64) -> RandomLane {
+        RandomLane::new(self.options.seed, lane)
     }
 
-    /// Refuses rows of a stream that have no event id, or for which an event time or a time up to
-    /// `ahead_ms` later does not fit.
+    /// Refuses rows of a stream that have no event id, or for which an event time or a time up to `ahead_ms` later
+    /// does not fit.
     fn check_rows(
         &self,
         stream: NexmarkStream,
@@ -158,8 +156,8 @@ impl EventSources {
     }
 }
 
-/// Rows of a batch whose longest strings are of this many bytes: an Arrow string column numbers its bytes
-/// with 31 bits.
+/// Returns the most rows of a batch whose longest strings have this many bytes: an Arrow string column numbers its
+/// bytes with 31 bits.
 fn max_batch_rows(longest: u64) -> u64 {
     (i32::MAX as u64 / longest).min(MAX_BATCH_ROWS)
 }

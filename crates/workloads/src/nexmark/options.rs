@@ -1,4 +1,4 @@
-//! What a caller may choose about the NEXMark data, and the bounds of each choice.
+//! The options of the NEXMark data, and their bounds.
 
 use crate::rates::Rates;
 use crate::times::Pace;
@@ -6,56 +6,56 @@ use crate::{WorkloadError, bounds};
 
 /// The largest [`NexmarkOptions::first_event_time_ms`], forwards and backwards: half of what fits.
 pub const MAX_FIRST_EVENT_TIME_MS: i64 = i64::MAX / 2;
-/// The largest ratio, and the largest number of people or auctions, that an option may name.
+/// The largest ratio, and the largest number of people or auctions, of any option.
 pub const MAX_COUNT: u64 = 1_000_000_000;
-/// The largest size that rows may be filled up to.
+/// The largest target size of rows.
 pub const MAX_EVENT_BYTES: u64 = 16 * 1_024;
 
-/// The choices that define one NEXMark data set.
+/// The options that define one NEXMark data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NexmarkOptions {
     /// Two seeds give unrelated data sets.
     pub seed: u64,
-    /// Events per second of event time, all streams together. Of `date_time` and `expires`.
+    /// Events per second of event time, all streams together. Affects `date_time` and `expires`.
     pub rate: u64,
-    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
-    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never. Of `date_time` and `expires`.
+    /// Seconds after which the rate changes: it is 1, 2, 6 and 12 times `rate` in turn ([`STEPS`](crate::STEPS)), then
+    /// from the start again. 0 for never. Affects `date_time` and `expires`.
     pub step_every_s: u64,
-    /// The time of event 0, in milliseconds since 1970. Of `date_time` and `expires`.
+    /// The time of event 0, in milliseconds since 1970. Affects `date_time` and `expires`.
     pub first_event_time_ms: i64,
-    /// Each event's time is moved by a uniform distance between minus and plus this many milliseconds. An
-    /// auction's `expires` moves along.
+    /// Each event's time is moved by a uniform distance between minus and plus this many milliseconds. An auction's
+    /// `expires` moves along.
     pub out_of_order_ms: u64,
-    /// One event in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none. An
-    /// auction's `expires` moves along.
+    /// One event in this many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none. An auction's
+    /// `expires` moves along.
     pub late_every: u64,
-    /// Of so many bids all but one, on average, are on the hot auction: the first of the newest hundred. 1 for
-    /// no hot auction. Of a bid's `auction`.
+    /// Of this many bids all but one, on average, are on the hot auction: the first of the newest hundred. 1 for no
+    /// hot auction. Affects a bid's `auction`.
     pub hot_auction_ratio: u64,
-    /// Of so many auctions all but one are of the hot seller: the first of the newest hundred persons. Of
+    /// Of this many auctions all but one are of the hot seller: the first of the newest hundred persons. Affects
     /// `seller`.
     pub hot_seller_ratio: u64,
-    /// Of so many bids all but one are by the hot bidder: the second of the newest hundred persons, or the
-    /// first while there is no second. Of `bidder`.
+    /// Of this many bids all but one are by the hot bidder: the second of the newest hundred persons, or the first
+    /// while there is no second. Affects `bidder`.
     pub hot_bidder_ratio: u64,
-    /// How many of the newest persons sell and bid when the hot ones do not. Of `seller` and `bidder`.
+    /// Number of the newest persons who sell and bid when the hot ones do not. Affects `seller` and `bidder`.
     pub active_people: u64,
-    /// How many auctions beside the newest take bids when the hot one does not, and for how many new ones an
-    /// auction stays open, on average. Of a bid's `auction` and of `expires`.
+    /// Number of auctions besides the newest that take bids when the hot one does not, and number of new ones for
+    /// which an auction stays open, on average. Affects a bid's `auction` and `expires`.
     pub auctions_in_flight: u64,
-    /// How many ids past the newest one a row may refer to when it does not refer to a hot one, as if events
-    /// had been swapped. The published generator has 10; 0 keeps references sound. Of `seller`, `bidder` and
-    /// a bid's `auction`.
+    /// Number of ids past the newest one that a row may refer to when it does not refer to a hot one, as if events had
+    /// been swapped. The published generator has 10; 0 keeps references sound. Affects `seller`, `bidder` and a bid's
+    /// `auction`.
     pub id_lead: u64,
-    /// How many bytes a person has on average, as far as filling up can reach it. Of `extra`.
+    /// Average bytes of a person, as far as padding can reach it. Affects `extra`.
     pub person_bytes: u64,
-    /// How many bytes an auction has on average, as far as filling up can reach it. Of `extra`.
+    /// Average bytes of an auction, as far as padding can reach it. Affects `extra`.
     pub auction_bytes: u64,
-    /// How many bytes a bid has on average beside channel and url. Of `extra`.
+    /// Average bytes of a bid without channel and URL. Affects `extra`.
     pub bid_bytes: u64,
 }
 
-/// Those of the published generator, with the rate at which the Flink suite runs it and no lead.
+/// The options of the published generator, with the rate at which the Flink suite runs it and no lead.
 impl Default for NexmarkOptions {
     fn default() -> Self {
         Self {

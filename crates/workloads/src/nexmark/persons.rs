@@ -20,9 +20,9 @@ const CITIES: [&str; 10] =
 /// Few, so that half of all persons live in one of the three that a query asks for.
 const STATES: [&str; 6] = ["AZ", "CA", "ID", "OR", "WA", "WY"];
 
-/// The longest string beside `extra`: a name, an address, a credit card and a city are all shorter.
+/// The longest string except `extra`: a name, an address, a credit card and a city are all shorter.
 const LONGEST: u64 = 32;
-/// Bytes of a row's numbers, as its size is counted: the id.
+/// Bytes of a row's numbers, for its size: the id.
 const NUMBERS: u64 = 8;
 
 /// The stream "person" of a NEXMark data set.
@@ -32,7 +32,7 @@ pub struct Persons {
 }
 
 impl Persons {
-    /// One of these words per event.
+    /// Writes one of these words per event.
     fn word(&self, lane: u64, words: &[&str], events: &[u64], buffers: &mut Buffers) -> Text {
         let lane = self.parts.lane(lane);
         let mut text = Text::new(events.len(), 10, buffers);

@@ -7,9 +7,9 @@
 use std::sync::LazyLock;
 
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
-/// The leading bits of a draw choose a step of the table, the others how far beyond it.
+/// The leading bits of a draw choose a step of the table, the others the position beyond it.
 const STEP_BITS: u32 = 10;
 const STEPS: usize = 1 << STEP_BITS;
 /// As many of the other bits as an `f64` holds.
@@ -29,13 +29,13 @@ static POWERS: LazyLock<[f64; STEPS]> = LazyLock::new(|| {
     powers
 });
 
-/// One price per event.
-pub(super) fn prices(lane: RandomStream, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
+/// Computes one price per event.
+pub(super) fn prices(lane: RandomLane, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
     let powers: &[f64; STEPS] = &POWERS;
     buffers.filled(events.iter().map(|&event| price(powers, lane.bits(event))))
 }
 
-/// The price that 64 random bits stand for.
+/// Returns the price for 64 random bits.
 #[inline(always)]
 fn price(powers: &[f64; STEPS], draw: u64) -> i64 {
     /// Powers of ten are powers of e with this much larger exponents.

@@ -1,22 +1,22 @@
-//! Whom and what a row refers to: mostly a hot one, else one of the newest.
+//! References of rows to persons and auctions: mostly a hot one, else one of the newest.
 //!
-//! Ids are counted from 0 here. All choices are relative to the newest id when the event happens, which
-//! depends on nothing but the event's number.
+//! Ids are counted from 0 here. All choices are relative to the newest id at the time of the event, which depends only
+//! on the event's number.
 
 use super::stream::{EPOCH, NexmarkStream};
 use super::{FIRST_AUCTION_ID, FIRST_PERSON_ID, NexmarkOptions};
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
-/// One person, and one auction, in so many is hot for a while.
+/// One person, and one auction, in this many is hot for a while.
 const HOT_EVERY: u64 = 100;
 
-/// Draws one reference per event: whether to the hot one, and to whom if not.
+/// Draws one reference per event: whether to the hot one, and to which other one if not.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Draw {
-    pub(super) is_hot: RandomStream,
-    pub(super) other: RandomStream,
-    /// Of so many draws all but one are hot.
+    pub(super) is_hot: RandomLane,
+    pub(super) other: RandomLane,
+    /// Of this many draws all but one are hot.
     pub(super) hot_ratio: u64,
 }
 
@@ -27,19 +27,19 @@ impl Draw {
     }
 }
 
-/// The newest person when an event happens.
+/// Returns the newest person at the time of an event.
 #[inline(always)]
 fn newest_person(event: u64) -> u64 {
     event / EPOCH
 }
 
-/// The newest auction when a bid happens: the last of the bid's epoch.
+/// Returns the newest auction at the time of a bid: the last of the bid's epoch.
 #[inline(always)]
 fn newest_auction(bid: u64) -> u64 {
     bid / EPOCH * NexmarkStream::Auction.per_epoch() + NexmarkStream::Auction.per_epoch() - 1
 }
 
-/// The sellers of auctions. The hot one is the first of the newest hundred persons.
+/// Draws the sellers of auctions. The hot one is the first of the newest hundred persons.
 pub(super) fn sellers(
     draw: Draw,
     options: &NexmarkOptions,
@@ -49,7 +49,7 @@ pub(super) fn sellers(
     people(draw, options, events, |newest| newest / HOT_EVERY * HOT_EVERY, buffers)
 }
 
-/// The bidders of bids. The hot one is the second of the newest hundred persons, so that it is not the hot
+/// Draws the bidders of bids. The hot one is the second of the newest hundred persons, so that it is not the hot
 /// seller; while the first is the newest, it bids.
 pub(super) fn bidders(
     draw: Draw,
@@ -78,7 +78,7 @@ fn people(
     buffers.filled(ids)
 }
 
-/// The auctions that are bid on. The hot one is the first of the newest hundred.
+/// Draws the auctions of bids. The hot one is the first of the newest hundred.
 pub(super) fn auctions(
     draw: Draw,
     options: &NexmarkOptions,

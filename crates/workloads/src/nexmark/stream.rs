@@ -1,4 +1,4 @@
-//! The three streams, and which event is which row of which stream.
+//! The three streams, and the mapping of events to their rows.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -7,31 +7,31 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::Buffers;
 
-/// Events after which the streams take turns in the same way again.
+/// Events after which the pattern of the streams repeats.
 pub(super) const EPOCH: u64 = 50;
 
 /// One of the streams of NEXMark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NexmarkStream {
-    /// Event ids that leave 0 when divided by 50.
+    /// Event ids with remainder 0 modulo 50.
     Person,
-    /// Event ids that leave 1 to 3.
+    /// Event ids with remainder 1 to 3.
     Auction,
-    /// Event ids that leave 4 to 49.
+    /// Event ids with remainder 4 to 49.
     Bid,
 }
 
-/// How many of the first `events` events are rows of `stream`.
+/// Returns the number of rows of `stream` among the first `events` events.
 pub fn rows_of(stream: NexmarkStream, events: u64) -> u64 {
     let begun = (events % EPOCH).saturating_sub(stream.first()).min(stream.per_epoch());
     events / EPOCH * stream.per_epoch() + begun
 }
 
 impl NexmarkStream {
-    /// All three, in the order in which they take turns.
+    /// All three, in the order of the pattern.
     pub const ALL: [Self; 3] = [Self::Person, Self::Auction, Self::Bid];
 
-    /// What it is called: "person", "auction" or "bid".
+    /// Returns its name: "person", "auction" or "bid".
     pub fn name(self) -> &'static str {
         match self {
             Self::Person => "person",
@@ -40,23 +40,23 @@ impl NexmarkStream {
         }
     }
 
-    /// The event that a row is; `None` past the last event id.
+    /// Returns the event of a row; `None` past the last event id.
     pub fn event(self, row: u64) -> Option<u64> {
         let epoch = (row / self.per_epoch()).checked_mul(EPOCH)?;
         epoch.checked_add(self.first() + row % self.per_epoch())
     }
 
-    /// Its columns.
+    /// Returns its columns.
     pub fn schema(self) -> SchemaRef {
         static SCHEMAS: LazyLock<[SchemaRef; 3]> =
             LazyLock::new(|| NexmarkStream::ALL.map(|stream| Arc::new(Schema::new(stream.fields()))));
         SCHEMAS[self as usize].clone()
     }
 
-    /// The events that rows are, which were checked.
+    /// Returns the events of checked rows.
     pub(super) fn events(self, rows: Range<u64>, buffers: &mut Buffers) -> Vec<u64> {
         let (first, per_epoch) = (self.first(), self.per_epoch());
-        // Wrapping: an empty range may be anywhere, and the epoch after the last row is never looked at.
+        // Wrapping: an empty range may be anywhere, and the epoch after the last row is never read.
         let mut epoch = (rows.start / per_epoch).wrapping_mul(EPOCH);
         let mut place = rows.start % per_epoch;
         buffers.filled(rows.map(|_| {
@@ -69,7 +69,7 @@ impl NexmarkStream {
         }))
     }
 
-    /// Its first event of each epoch.
+    /// Returns its first event of each epoch.
     const fn first(self) -> u64 {
         match self {
             Self::Person => 0,
@@ -78,7 +78,7 @@ impl NexmarkStream {
         }
     }
 
-    /// Its events of each epoch.
+    /// Returns its number of events per epoch.
     pub(super) const fn per_epoch(self) -> u64 {
         match self {
             Self::Person => 1,
@@ -166,7 +166,7 @@ mod tests {
                     assert_eq!(stream.event(row), Some(event));
                 }
             }
-            // The very last id, 2^64 - 1, leaves 15: it is a bid.
+            // The very last id, 2^64 - 1, has remainder 15: it is a bid.
             let last =
                 stream.event(end - u64::from(stream != NexmarkStream::Bid)).expect("one of the last events");
             assert!(u64::MAX - last < EPOCH);

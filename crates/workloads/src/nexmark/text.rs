@@ -7,9 +7,9 @@ use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 
 use super::lanes;
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 
-/// A column of ASCII strings in the making. Batches are bounded so that its bytes never outgrow the offsets.
+/// A column of ASCII strings under construction. Batches are bounded so that its bytes never outgrow the offsets.
 #[derive(Debug)]
 pub(super) struct Text {
     values: Vec<u8>,
@@ -17,22 +17,22 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// For so many rows of about so many bytes each.
+    /// Creates a column for that many rows of about that many bytes each.
     pub(super) fn new(rows: usize, bytes_per_row: usize, buffers: &mut Buffers) -> Self {
         let mut offsets = buffers.take(rows + 1);
         offsets.push(0);
         Self { values: buffers.take(rows * bytes_per_row), offsets }
     }
 
-    /// Continues the row with these bytes.
+    /// Appends these bytes to the row.
     #[inline]
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.values.extend_from_slice(bytes);
     }
 
-    /// Continues the row with `length` random letters.
+    /// Appends `length` random letters to the row.
     #[inline]
-    pub(super) fn push_letters(&mut self, letters: RandomStream, length: u64) {
+    pub(super) fn push_letters(&mut self, letters: RandomLane, length: u64) {
         let end = self.values.len() + length as usize;
         for word in 0..length.div_ceil(8) {
             self.values.extend_from_slice(&eight_letters(letters.bits(word)));
@@ -40,9 +40,9 @@ impl Text {
         self.values.truncate(end);
     }
 
-    /// Continues the row with `length` random letters, about every thirteenth of them a blank, but not the
-    /// first and the last.
-    pub(super) fn push_words(&mut self, letters: RandomStream, blanks: RandomStream, length: u64) {
+    /// Appends `length` random letters to the row, about every thirteenth of them a blank, except the first and the
+    /// last.
+    pub(super) fn push_words(&mut self, letters: RandomLane, blanks: RandomLane, length: u64) {
         let start = self.values.len();
         self.push_letters(letters, length);
         let inner = self.values[start..].iter_mut().enumerate().skip(1).take((length as usize).max(2) - 2);
@@ -53,7 +53,7 @@ impl Text {
         }
     }
 
-    /// Continues the row with the last four digits of a number.
+    /// Appends the last four digits of a number to the row.
     pub(super) fn push_four_digits(&mut self, number: u64) {
         for place in [1_000, 100, 10, 1] {
             self.values.push(b'0' + (number / place % 10) as u8);
@@ -66,13 +66,13 @@ impl Text {
         self.offsets.push(self.values.len() as i32);
     }
 
-    /// The text of a row that was ended.
+    /// Returns the text of a finished row.
     #[inline]
     pub(super) fn row(&self, row: usize) -> &[u8] {
         &self.values[self.offsets[row] as usize..self.offsets[row + 1] as usize]
     }
 
-    /// The bytes of a row.
+    /// Returns the number of bytes of a row.
     pub(super) fn row_bytes(&self, row: usize) -> u64 {
         (self.offsets[row + 1] - self.offsets[row]) as u64
     }
@@ -84,14 +84,14 @@ impl Text {
     }
 }
 
-/// A lane for the many numbers that one event needs for one column.
+/// Returns a lane for the many numbers that one event needs for one column.
 #[inline(always)]
-pub(super) fn sequence(lane: RandomStream, event: u64) -> RandomStream {
-    RandomStream::new(lane.bits(event), 0)
+pub(super) fn sequence(lane: RandomLane, event: u64) -> RandomLane {
+    RandomLane::new(lane.bits(event), 0)
 }
 
-/// The column `extra`: random letters that bring rows with `used(row)` bytes up to `target` bytes on average,
-/// give or take a fifth of what is missing. Nothing for rows that have more.
+/// Computes the column `extra`: random letters that pad rows with `used(row)` bytes to `target` bytes on average, give
+/// or take a fifth of the padding. Empty for rows that have more.
 pub(super) fn extra(
     seed: u64,
     events: &[u64],
@@ -100,7 +100,7 @@ pub(super) fn extra(
     buffers: &mut Buffers,
 ) -> ArrayRef {
     let (lengths, letters) =
-        (RandomStream::new(seed, lanes::EXTRA_LENGTH), RandomStream::new(seed, lanes::EXTRA));
+        (RandomLane::new(seed, lanes::EXTRA_LENGTH), RandomLane::new(seed, lanes::EXTRA));
     let lengths = events.iter().enumerate().map(|(row, &event)| {
         let missing = target.saturating_sub(used(row));
         let slack = (missing + 2) / 5;
@@ -108,7 +108,7 @@ pub(super) fn extra(
     });
     let lengths = buffers.filled(lengths);
     let mut text = Text::new(events.len(), 0, buffers);
-    // A word more than needed, since letters come eight at a time.
+    // One word more than needed, since letters come eight at a time.
     text.values = buffers.take(lengths.iter().sum::<u64>() as usize + 8);
     for (&event, &length) in events.iter().zip(&lengths) {
         text.push_letters(sequence(letters, event), length);
@@ -118,12 +118,12 @@ pub(super) fn extra(
     text.finish()
 }
 
-/// The most bytes that [`extra`] gives a row.
+/// Returns the most bytes that [`extra`] adds to a row.
 pub(super) fn longest_extra(target: u64) -> u64 {
     target + target.div_ceil(5)
 }
 
-/// Eight letters from 64 random bits: each byte b becomes letter `b * 26 / 256`. Four bytes are computed at a
+/// Makes eight letters from 64 random bits: each byte b becomes letter `b * 26 / 256`. Four bytes are computed at a
 /// time, with eight bits to spare for each.
 #[inline(always)]
 fn eight_letters(bits: u64) -> [u8; 8] {
@@ -151,7 +151,7 @@ mod tests {
         fn rows_have_the_length_asked_for(lengths in prop::collection::vec(0..40u64, 0..50)) {
             let mut text = Text::new(lengths.len(), 0, &mut Buffers::default());
             for (row, &length) in (0u64..).zip(&lengths) {
-                text.push_letters(RandomStream::new(row, 0), length);
+                text.push_letters(RandomLane::new(row, 0), length);
                 text.end_row();
             }
             for (row, &length) in lengths.iter().enumerate() {
@@ -170,7 +170,7 @@ mod tests {
     fn every_letter_comes_about_as_often() {
         let mut counts = [0u32; 26];
         for row in 0..10_000 {
-            for letter in eight_letters(RandomStream::new(1, 2).bits(row)) {
+            for letter in eight_letters(RandomLane::new(1, 2).bits(row)) {
                 counts[usize::from(letter - b'a')] += 1;
             }
         }
@@ -182,11 +182,7 @@ mod tests {
         let mut text = Text::new(0, 0, &mut Buffers::default());
         let mut blanks = 0;
         for row in 0..2_000usize {
-            text.push_words(
-                RandomStream::new(row as u64, 0),
-                RandomStream::new(row as u64, 1),
-                row as u64 % 100,
-            );
+            text.push_words(RandomLane::new(row as u64, 0), RandomLane::new(row as u64, 1), row as u64 % 100);
             text.end_row();
             let words = text.row(row);
             assert_eq!(words.len(), row % 100);

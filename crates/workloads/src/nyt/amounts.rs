@@ -1,4 +1,4 @@
-//! What a trip costs and how it is paid. All amounts are whole cents until they are written down.
+//! The cost of a trip and its payment. All amounts are whole cents until they are written.
 
 use std::ops::Range;
 
@@ -6,24 +6,24 @@ use arrow_array::StringArray;
 
 use super::{NytOptions, lanes};
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::texts::Words;
 
-/// Payment types, and trips in a thousand that are paid that way.
+/// Payment types, and their trips in a thousand.
 const PAYMENTS: [(&str, u64); 5] = [("CRD", 540), ("CSH", 454), ("NOC", 3), ("UNK", 2), ("DIS", 1)];
-/// The place of `CRD` in the list. The meter knows of tips only when they are paid by card.
+/// The index of `CRD` in the list. The meter records tips only for payments by card.
 const CARD: u8 = 0;
 
-/// A fare: what it begins with, and what each unit adds.
+/// A fare: its base, and the price of each unit.
 const FIRST_CENTS: u32 = 250;
 const UNIT_CENTS: u32 = 50;
 const TAX_CENTS: u32 = 50;
-/// Surcharges, and trips in a hundred that have them.
+/// Surcharges, and their trips in a hundred.
 const SURCHARGES: [(u32, u64); 3] = [(0, 55), (50, 33), (100, 12)];
 /// Three long trips in five pass one tolled bridge or tunnel.
 const TOLL_CENTS: u32 = 533;
 const TOLL_FROM_HUNDREDTHS: u32 = 800;
-/// Card payments in a hundred without a tip. The others give 10 to 30 percent.
+/// Card payments in a hundred without a tip. The others have 10 to 30 percent.
 const NO_TIP: u64 = 4;
 
 /// The amounts of some trips, in cents.
@@ -38,19 +38,19 @@ pub(super) struct Amounts {
 
 #[derive(Debug, Clone)]
 pub(super) struct Cashier {
-    /// One for each thousandth of the trips: the place in the list of payment types.
+    /// One for each thousandth of the trips: an index into the payment types.
     payments: Vec<u8>,
     /// One for each hundredth.
     surcharges: Vec<u32>,
-    payment: RandomStream,
-    surcharge: RandomStream,
-    tip: RandomStream,
-    toll: RandomStream,
+    payment: RandomLane,
+    surcharge: RandomLane,
+    tip: RandomLane,
+    toll: RandomLane,
 }
 
 impl Cashier {
     pub(super) fn new(options: &NytOptions) -> Self {
-        let lane = |lane| RandomStream::new(options.seed, lane);
+        let lane = |lane| RandomLane::new(options.seed, lane);
         let payments = (0u8..).zip(PAYMENTS);
         Self {
             payments: payments.flat_map(|(place, (_, trips))| (0..trips).map(move |_| place)).collect(),
@@ -65,7 +65,7 @@ impl Cashier {
         }
     }
 
-    /// How each trip is paid, as a place in the list of payment types.
+    /// Draws the payment type of each trip, as an index.
     pub(super) fn payments(&self, rows: Range<u64>) -> Vec<u8> {
         rows.map(|row| self.payments[self.payment.below(row, 1_000) as usize]).collect()
     }
@@ -75,7 +75,7 @@ impl Cashier {
         words.column(payments.iter().map(|&place| place.into()), buffers)
     }
 
-    /// The amounts of trips with these distances, durations and payments.
+    /// Computes the amounts of trips with these distances, durations and payments.
     pub(super) fn amounts(
         &self,
         hundredths: &[u32],
@@ -113,13 +113,13 @@ impl Cashier {
 
     #[inline(always)]
     fn tip_percent(&self, row: u64) -> u32 {
-        // 21 rates, each as often as the next, after those who give nothing.
+        // 21 rates of equal probability, after the trips without a tip.
         let draw = self.tip.below(row, 2_100);
         if draw < NO_TIP * 21 { 0 } else { 10 + (draw % 21) as u32 }
     }
 }
 
-/// A unit for each fifth of a mile and for each minute, of which three in five count: the meter goes by
+/// Counts a unit for each fifth of a mile and for each minute, of which three in five are charged: the meter goes by
 /// distance while the taxi moves fast, and by time while it does not.
 #[inline(always)]
 fn fare(hundredths: u32, seconds: u32) -> u32 {

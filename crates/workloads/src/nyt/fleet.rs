@@ -7,7 +7,7 @@ use arrow_array::StringArray;
 use super::lanes;
 use super::{DRIVERS_PER_TAXI, NytOptions, TAXIS};
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::{draws_of, is_among};
 use crate::texts::{Hex, TextColumn, Words};
 
@@ -22,7 +22,7 @@ impl Fleet {
         Self { seed: options.seed, vts: draws_of(options.vts_share) }
     }
 
-    /// The taxi of each trip, by number.
+    /// Draws the taxi of each trip, by number.
     pub(super) fn taxis(&self, rows: Range<u64>) -> Vec<u32> {
         let lane = self.lane(lanes::TAXI);
         rows.map(|row| lane.below(row, u64::from(TAXIS)) as u32).collect()
@@ -48,16 +48,16 @@ impl Fleet {
         Words::<3>::new(["CMT", "VTS"]).column(taxis.iter().map(is_vts), buffers)
     }
 
-    fn lane(&self, lane: u64) -> RandomStream {
-        RandomStream::new(self.seed, lane)
+    fn lane(&self, lane: u64) -> RandomLane {
+        RandomLane::new(self.seed, lane)
     }
 }
 
-/// Hexadecimal names, as long as those of the published data. A lane gives no number twice, so no two things
-/// share a name.
+/// Writes hexadecimal names, as long as those of the published data. A lane never repeats a number, so names are
+/// unique.
 fn names(
-    high: RandomStream,
-    low: RandomStream,
+    high: RandomLane,
+    low: RandomLane,
     numbers: impl Iterator<Item = u64>,
     buffers: &mut Buffers,
 ) -> StringArray {

@@ -59,10 +59,10 @@ use places::TripPlaces;
 pub const TAXIS: u32 = 13_437;
 /// Drivers of each taxi.
 pub const DRIVERS_PER_TAXI: u32 = 3;
-/// When the first trip ends: the start of 2013.
+/// The end of the first trip: the start of 2013.
 pub const START_MS: u64 = 1_356_998_400_000;
 
-/// The columns of the trips.
+/// Returns the columns of the trips.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let text = |name: &str| Field::new(name, DataType::Utf8, false);
@@ -92,7 +92,7 @@ pub fn schema() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The trips of one choice of options. Cheap to clone; each clone makes the same rows.
+/// The trips of one set of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Nyt {
     options: NytOptions,
@@ -109,7 +109,7 @@ struct TripModel {
 }
 
 impl Nyt {
-    /// The data set that `options` describe.
+    /// Creates the data set that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -125,7 +125,7 @@ impl Nyt {
         Ok(Self { options, model: Arc::new(model) })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &NytOptions {
         &self.options
     }

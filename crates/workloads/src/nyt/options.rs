@@ -1,23 +1,22 @@
-//! What a caller may choose about the taxi trips, and the bounds of each choice.
+//! The options of the taxi trips, and their bounds.
 
 use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
-/// The choices that define one set of trips.
+/// The options that define one set of trips.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NytOptions {
     /// Two seeds give unrelated data sets, with different taxis.
     pub seed: u64,
     /// Trips that end per second of event time.
     pub rate: u64,
-    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
-    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never.
+    /// Seconds after which the rate changes: it is 1, 2, 6 and 12 times `rate` in turn ([`STEPS`](crate::STEPS)), then
+    /// from the start again. 0 for never.
     pub step_every_s: u64,
     /// The times of a trip are moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
-    /// The times of one trip in so many, on average, are moved back by 1 to 60,000 milliseconds more. 0 for
-    /// none.
+    /// The times of one trip in this many, on average, are moved back by 1 to 60,000 milliseconds more. 0 for none.
     pub late_every: u64,
     /// Probability that a taxi belongs to the vendor VTS. The others belong to CMT.
     pub vts_share: f64,

@@ -1,8 +1,8 @@
-//! Where trips start and end.
+//! The start and end of trips.
 //!
-//! Most start around a few centres, some anywhere in the city, a few at places that cannot be right. From
-//! there a trip goes a straight way that fits its distance. Places are in degrees, as multiples of a
-//! millionth; metres per degree are those of the query's grid.
+//! Most start around a few centres, some anywhere in the city, a few at implausible places. From there a trip goes in
+//! a straight line that fits its distance. Places are in degrees, as multiples of a millionth; metres per degree are
+//! those of the query's grid.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use super::grid::{
 };
 use super::{NytOptions, lanes};
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::{draws_of, either_side, is_among, normal, round};
 
-/// A place where many trips start: latitude, longitude, by how many metres they scatter around it in each
-/// direction, and how many trips in a thousand.
+/// A place where many trips start: latitude, longitude, the scatter around it in metres per direction, and its trips
+/// in a thousand.
 type Centre = (f64, f64, f64, u64);
 
 const CENTRES: [Centre; 13] = [
@@ -34,18 +34,18 @@ const CENTRES: [Centre; 13] = [
     (40.7143, -73.9565, 700.0, 25),  // Williamsburg
 ];
 
-/// A box to be anywhere in: the middle, and how far it reaches from there, in degrees.
+/// A box of uniform starts: the middle, and its extent from there, in degrees.
 type Area = (f64, f64, f64, f64);
 
-/// The other trips in a thousand: 30 in the city, 2 in an area of which the grid is a small part. The rest
-/// is unknown.
+/// The other trips in a thousand: 30 in the city, 2 in an area of which the grid is a small part. The rest are
+/// unknown.
 const AREAS: [(Area, u64); 2] = [((40.74, -73.90, 0.14, 0.13), 30), ((40.5, -74.0, 2.5, 3.0), 2)];
 
-/// Trips in a thousand whose end alone is unknown.
+/// Trips in a thousand of which only the end is unknown.
 const ENDS_UNKNOWN: u64 = 3;
 
 const METRES_PER_MILE: f64 = 1_609.344;
-/// How much longer than the straight way a trip is: from the first, up to the first and twice the second.
+/// The ratio of a trip's length to the straight line: from the first, up to the first plus twice the second.
 const DETOUR: f64 = 1.15;
 const MORE_DETOUR: f64 = 0.2;
 /// The direction of Manhattan's avenues: east and north.
@@ -59,7 +59,7 @@ pub(super) struct TripEnds {
     pub(super) dropoff_latitude: Vec<f64>,
 }
 
-/// How a start is chosen.
+/// The choice of a start.
 #[derive(Debug, Clone, Copy)]
 enum Start {
     Around(Centre),
@@ -72,13 +72,13 @@ pub(super) struct TripPlaces {
     /// One for each thousandth of the trips.
     starts: Vec<Start>,
     hot: u64,
-    which: RandomStream,
-    east: RandomStream,
-    north: RandomStream,
-    is_hot: RandomStream,
-    detour: RandomStream,
-    direction: RandomStream,
-    end_is_known: RandomStream,
+    which: RandomLane,
+    east: RandomLane,
+    north: RandomLane,
+    is_hot: RandomLane,
+    detour: RandomLane,
+    direction: RandomLane,
+    end_is_known: RandomLane,
 }
 
 impl TripPlaces {
@@ -91,7 +91,7 @@ impl TripPlaces {
             starts.extend((0..trips).map(|_| Start::Within(area)));
         }
         starts.resize(1_000, Start::Unknown);
-        let lane = |lane| RandomStream::new(options.seed, lane);
+        let lane = |lane| RandomLane::new(options.seed, lane);
         Self {
             starts,
             hot: draws_of(options.hot_share),
@@ -105,7 +105,7 @@ impl TripPlaces {
         }
     }
 
-    /// The ends of trips of these distances, in hundredths of a mile. Unknown places are at (0, 0), as in the
+    /// Computes the ends of trips of these distances, in hundredths of a mile. Unknown places are at (0, 0), as in the
     /// published data.
     pub(super) fn ends(&self, hundredths: &[u32], rows: Range<u64>, buffers: &mut Buffers) -> TripEnds {
         let mut ends = TripEnds {
@@ -128,12 +128,12 @@ impl TripPlaces {
         ends
     }
 
-    /// Latitude and longitude of the start, if it is known.
+    /// Draws latitude and longitude of the start; `None` if it is unknown.
     #[inline(always)]
     fn start(&self, row: u64) -> Option<(f64, f64)> {
         let (east, north) = (self.east.bits(row), self.north.bits(row));
         if is_among(self.is_hot.bits(row), self.hot) {
-            // Well within the cell, whatever is rounded.
+            // Well within the cell, whatever the rounding.
             let reach = 0.4 * CELL_METRES;
             let (latitude, longitude) = centre_of(HOT_ROW, HOT_COLUMN);
             return Some((
@@ -153,13 +153,13 @@ impl TripPlaces {
         }
     }
 
-    /// From the start to the end: degrees of latitude and of longitude.
+    /// Draws the way from the start to the end: degrees of latitude and of longitude.
     #[inline(always)]
     fn way(&self, hundredths: u32, row: u64) -> (f64, f64) {
         let detour = DETOUR + MORE_DETOUR * (1.0 + either_side(self.detour.bits(row)));
         let metres = f64::from(hundredths) / 100.0 * METRES_PER_MILE / detour;
-        // A point of the unit circle for each t; twice as many of them along the avenues as across. The
-        // lowest bit, which t does not use, says which half of the circle.
+        // A point of the unit circle for each t; twice as many of them along the avenues as across. The lowest bit,
+        // which t does not use, selects the half of the circle.
         let bits = self.direction.bits(row);
         let t = either_side(bits);
         let metres = if bits & 1 == 0 { metres } else { -metres };

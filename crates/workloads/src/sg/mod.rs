@@ -1,8 +1,8 @@
 //! SG, a smart grid: the readings of the plugs of some houses, after the data of the DEBS challenge of 2014.
 //!
-//! A house has up to 14 households, a household up to 14 plugs. At each reading a plug gives two rows, first
-//! its work, then its load. Two thirds of the plugs have nothing on and a load of 0. The columns, none of
-//! them ever null:
+//! A house has up to 14 households, a household up to 14 plugs. At each reading a plug gives two rows, first its work,
+//! then its load. Two thirds of the plugs have nothing switched on and a load of 0. The columns, none of them ever
+//! null:
 //!
 //! | column      | values                                                                               |
 //! |-------------|--------------------------------------------------------------------------------------|
@@ -35,7 +35,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 pub use options::SgOptions;
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::{normal, round};
 use crate::times::Times;
 use crate::zipf::Zipf;
@@ -44,24 +44,24 @@ use plugs::{Plug, plugs};
 
 /// The largest [`SgOptions::houses`]: all plugs together have numbers of 16 bits.
 pub const MAX_HOUSES: u16 = 300;
-/// When the first reading is made: the start of September 2013 in central Europe, as in the published data.
+/// The time of the first reading: the start of September 2013 in central Europe, as in the published data.
 pub const START_MS: u64 = 1_377_986_400_000;
 /// The `property` of rows whose value is a work.
 pub const WORK: i32 = 0;
 /// The `property` of rows whose value is a load.
 pub const LOAD: i32 = 1;
 
-/// Seconds from one reading of a plug to the next, as far as its work is concerned.
+/// Seconds from one reading of a plug to the next, for computing its work.
 const SECONDS_PER_READING: f64 = 2.0;
 const WATT_SECONDS_PER_KILOWATT_HOUR: f64 = 3_600_000.0;
 
-// Part of the data set, as all lanes (WORKLOAD-3). The plugs have those from 300 on.
+// Part of the data set, like all lanes (WORKLOAD-3). The plugs have those from 300 on.
 const LANE_PLUG: u64 = 310;
 const LANE_NOISE: u64 = 311;
 /// And the two after it.
 const LANE_TIMES: u64 = 312;
 
-/// The columns of the readings.
+/// Returns the columns of the readings.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let number = |name: &str| Field::new(name, DataType::Int32, false);
@@ -77,7 +77,7 @@ pub fn schema() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The readings of one choice of options. Cheap to clone; each clone makes the same rows.
+/// The readings of one set of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Sg {
     options: SgOptions,
@@ -89,12 +89,12 @@ struct MeterModel {
     times: Times,
     plugs: Vec<Plug>,
     zipf: Option<Zipf>,
-    plug: RandomStream,
-    noise: RandomStream,
+    plug: RandomLane,
+    noise: RandomLane,
 }
 
 impl Sg {
-    /// The data set that `options` describe.
+    /// Creates the data set that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -106,18 +106,18 @@ impl Sg {
             times: Times::new(options.seed, LANE_TIMES, START_MS, options.pace()),
             plugs,
             zipf,
-            plug: RandomStream::new(options.seed, LANE_PLUG),
-            noise: RandomStream::new(options.seed, LANE_NOISE),
+            plug: RandomLane::new(options.seed, LANE_PLUG),
+            noise: RandomLane::new(options.seed, LANE_NOISE),
         };
         Ok(Self { options, model: Arc::new(model) })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &SgOptions {
         &self.options
     }
 
-    /// How many plugs the houses have together.
+    /// Returns the number of plugs of all houses.
     pub fn plugs(&self) -> usize {
         self.model.plugs.len()
     }
@@ -151,7 +151,7 @@ impl Generator for Sg {
     }
 }
 
-/// Of the two rows of a reading, the first has the work.
+/// Returns the property of a row: of the two rows of a reading, the first has the work.
 fn property(row: u64) -> i32 {
     if row.is_multiple_of(2) { WORK } else { LOAD }
 }

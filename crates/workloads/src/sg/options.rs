@@ -1,25 +1,25 @@
-//! What a caller may choose about the readings of the meters, and the bounds of each choice.
+//! The options of the meter readings, and their bounds.
 
 use super::MAX_HOUSES;
 use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
-/// The choices that define one set of readings.
+/// The options that define one set of readings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SgOptions {
     /// Two seeds give unrelated data sets, with different houses.
     pub seed: u64,
     /// Rows per second of event time.
     pub rate: u64,
-    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
-    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never.
+    /// Seconds after which the rate changes: it is 1, 2, 6 and 12 times `rate` in turn ([`STEPS`](crate::STEPS)), then
+    /// from the start again. 0 for never.
     pub step_every_s: u64,
     /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
-    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    /// One row in this many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
     pub late_every: u64,
-    /// How many houses there are, each with about 50 plugs. A house is the same however many there are.
+    /// Number of houses, each with about 50 plugs. A house does not depend on their number.
     pub houses: u16,
     /// Exponent of Zipf's law over the plugs. 0 for plugs that report in turn.
     pub zipf: f64,

@@ -1,6 +1,6 @@
-//! The plugs: in a household, in a house, with something plugged in or nothing.
+//! The plugs: in a household, in a house, in use or not.
 
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::shapes::log_normal;
 
 use super::SgOptions;
@@ -9,18 +9,17 @@ use super::SgOptions;
 const MAX_HOUSEHOLDS: u64 = 14;
 const MAX_PLUGS: u64 = 14;
 
-/// Plugs in 100 with something plugged in that is on. The median of what that takes, and two thirds of the
-/// plugs lie within so many octaves of it.
+/// Percentage of plugs in use. The median of their load, and the octaves around it that hold two thirds of the plugs.
 const IN_USE: u64 = 36;
 const MEDIAN_WATTS: f64 = 25.0;
 const OCTAVES: f64 = 2.0;
-/// What a plug can give.
+/// The largest load of a plug.
 const MAX_WATTS: f64 = 3_600.0;
-/// The work that a plug starts with is the median one or within so many octaves.
+/// The initial work of a plug is the median one or within this many octaves.
 const MEDIAN_KILOWATT_HOURS: f64 = 5.0;
 const WORK_OCTAVES: f64 = 2.5;
 
-// Part of the data set, as all lanes (WORKLOAD-3).
+// Part of the data set, like all lanes (WORKLOAD-3).
 const LANE_HOUSEHOLDS: u64 = 300;
 const LANE_PLUGS: u64 = 301;
 const LANE_IN_USE: u64 = 302;
@@ -32,17 +31,17 @@ pub(super) struct Plug {
     pub(super) house: i32,
     pub(super) household: i32,
     pub(super) plug: i32,
-    /// What is taken on average; 0 when nothing is on.
+    /// The average load; 0 when not in use.
     pub(super) watts: f64,
-    /// The standard deviation of what is taken.
+    /// The standard deviation of the load.
     pub(super) noise_watts: f64,
     /// The work before the first reading.
     pub(super) kilowatt_hours: f64,
 }
 
-/// All plugs of the grid, house by house.
+/// Creates all plugs of the grid, house by house.
 pub(super) fn plugs(options: &SgOptions) -> Vec<Plug> {
-    let lane = |lane| RandomStream::new(options.seed, lane);
+    let lane = |lane| RandomLane::new(options.seed, lane);
     let mut plugs = Vec::new();
     for house in 0..u64::from(options.houses) {
         for household in 0..1 + lane(LANE_HOUSEHOLDS).below(house, MAX_HOUSEHOLDS) {

@@ -1,12 +1,11 @@
-//! The values of each YSB column. One column at a time: each is a short loop without branches over
-//! consecutive rows.
+//! The values of each YSB column. One column at a time: each is a short loop without branches over consecutive rows.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ADS, YsbOptions};
 use crate::Buffers;
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::rates::Rates;
 use crate::shapes::{SHARE_BITS, draws_of};
 use crate::times::Times;
@@ -17,7 +16,7 @@ pub(super) const USERS: u64 = 100;
 pub(super) const PAGES: u64 = 100;
 const AD_TYPES: u64 = 5;
 
-// One lane for each thing that is drawn. The numbers are part of the data set (WORKLOAD-3): never reuse or renumber
+// One random lane for each drawn quantity. The numbers are part of the data set (WORKLOAD-3): never reuse or renumber
 // them.
 const LANE_USER: u64 = 1;
 const LANE_PAGE: u64 = 2;
@@ -29,19 +28,19 @@ const LANE_IP: u64 = 6;
 const LANE_TIMES: u64 = 7;
 pub(super) const LANE_CAMPAIGNS: u64 = 10;
 
-/// The options in the form in which the loops need them.
+/// The options, in the form that the loops need.
 #[derive(Debug, Clone)]
 pub(super) struct EventColumns {
     seed: u64,
     pub(super) times: Times,
     events: Events,
-    /// What the event types are drawn from in every second period, and how many seconds a period has.
+    /// The event types of every second period, and the length of a period in seconds.
     switched: Option<(Events, u64)>,
     rates: Rates,
     zipf: Option<Arc<Zipf>>,
 }
 
-/// How event types are drawn.
+/// The distribution of event types.
 #[derive(Debug, Clone, Copy)]
 struct Events {
     /// Draws from here on are no views, and from `first_purchase` on no clicks either.
@@ -57,7 +56,7 @@ impl Events {
 }
 
 impl EventColumns {
-    /// From options that were checked.
+    /// Creates the columns from checked options.
     pub(super) fn new(options: &YsbOptions) -> Self {
         let doubled = Events::new((options.view_share * 2.0).min(1.0));
         Self {
@@ -108,12 +107,12 @@ impl EventColumns {
         types
     }
 
-    /// How the event types are drawn from this row on, and the row from which on that may be different.
+    /// Returns the distribution of event types from this row on, and the row at which it may change.
     fn events_from(&self, row: u64) -> (Events, u64) {
         let Some((doubled, period_s)) = self.switched else { return (self.events, u64::MAX) };
         let period = self.rates.since_ms(row.into()) / 1_000 / u128::from(period_s);
         let end = self.rates.rows_before_second((period + 1) * u128::from(period_s));
-        // Where there are no more row ids, there is no next period.
+        // Where row ids run out, there is no next period.
         let end = u64::try_from(end).unwrap_or(u64::MAX);
         (if period.is_multiple_of(2) { self.events } else { doubled }, end)
     }
@@ -123,8 +122,8 @@ impl EventColumns {
         buffers.filled(rows.map(|row| (lane.bits(row) >> 32) as i64))
     }
 
-    fn lane(&self, lane: u64) -> RandomStream {
-        RandomStream::new(self.seed, lane)
+    fn lane(&self, lane: u64) -> RandomLane {
+        RandomLane::new(self.seed, lane)
     }
 }
 

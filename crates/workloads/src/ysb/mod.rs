@@ -1,9 +1,8 @@
 //! YSB, the Yahoo! streaming benchmark: advertising events, counted per campaign.
 //!
-//! [`Ysb`] is the variant with numbers: every id is an `i64`. [`YsbStrings`] has the same rows with text for
-//! ids, types and addresses. There are 1000 ads in 100 campaigns of 10, and
-//! which ad belongs to which campaign depends on the seed ([`campaigns`]). The columns, none of them ever
-//! null:
+//! [`Ysb`] is the variant with numbers: every id is an `i64`. [`YsbStrings`] has the same rows with text for ids,
+//! types and addresses. There are 1000 ads in 100 campaigns of 10; the seed determines the campaign of each ad
+//! ([`campaigns`]). The columns, none of them ever null:
 //!
 //! | column       | values                                                                     |
 //! |--------------|----------------------------------------------------------------------------|
@@ -54,7 +53,7 @@ pub const ADS_PER_CAMPAIGN: u16 = ADS / CAMPAIGNS;
 /// The `event_type` that the query keeps.
 pub const VIEW: i64 = 0;
 
-/// The columns of YSB.
+/// Returns the columns of YSB.
 pub fn schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let number = |name: &str| Field::new(name, DataType::Int64, false);
@@ -71,7 +70,7 @@ pub fn schema() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The YSB data set of one choice of options. Cheap to clone; each clone makes the same rows.
+/// The YSB data set of one set of options. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct Ysb {
     options: YsbOptions,
@@ -79,7 +78,7 @@ pub struct Ysb {
 }
 
 impl Ysb {
-    /// The data set that `options` describe.
+    /// Creates the data set that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -89,7 +88,7 @@ impl Ysb {
         Ok(Self { options, columns })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &YsbOptions {
         &self.options
     }

@@ -1,30 +1,30 @@
-//! What a caller may choose about the YSB data, and the bounds of each choice.
+//! The options of the YSB data, and their bounds.
 
 use crate::rates::Rates;
 use crate::times::Pace;
 use crate::{WorkloadError, bounds};
 
-/// The choices that define one YSB data set.
+/// The options that define one YSB data set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct YsbOptions {
     /// Two seeds give unrelated data sets, with different campaigns.
     pub seed: u64,
     /// Rows per second of event time.
     pub rate: u64,
-    /// Every so many seconds the rate changes: it is 1, 2, 6 and 12 times `rate` in turn
-    /// ([`STEPS`](crate::STEPS)), then from the start again. 0 for never.
+    /// Seconds after which the rate changes: it is 1, 2, 6 and 12 times `rate` in turn ([`STEPS`](crate::STEPS)), then
+    /// from the start again. 0 for never.
     pub step_every_s: u64,
     /// Each row's time is moved by a uniform distance between minus and plus this many milliseconds.
     pub out_of_order_ms: u64,
-    /// One row in so many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
+    /// One row in this many, on average, is moved back by 1 to 60,000 milliseconds more. 0 for none.
     pub late_every: u64,
     /// Exponent of Zipf's law over the ads. 0 for uniform.
     pub zipf: f64,
     /// Probability of a view. Clicks and purchases share the rest evenly.
     pub view_share: f64,
-    /// In every second period of so many seconds views are twice as probable, at most 1: what an engine knows
-    /// about the filter is then out of date. 0 for never. The periods are those of the times in order, before
-    /// rows are moved, so a row at the edge of one may be moved across it.
+    /// In every second period of this many seconds views are twice as probable, at most 1: what an engine has learned
+    /// about the filter is then out of date. 0 for never. The periods are those of the ordered times, before rows are
+    /// moved, so a row at the edge of one may be moved across it.
     pub switch_every_s: u64,
 }
 

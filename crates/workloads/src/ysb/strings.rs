@@ -1,7 +1,7 @@
-//! The variant `ysb-strings`: the rows of [`Ysb`] in text, as the original benchmark has them.
+//! The variant `ysb-strings`: the rows of [`Ysb`] in text, as in the original benchmark.
 //!
-//! Users, pages, ads and campaigns are UUIDs, types are words and addresses are dotted. Each text stands for
-//! one number, the same one in every data set, and no two numbers of a column have the same text.
+//! Users, pages, ads and campaigns are UUIDs, types are words and addresses are dotted. Each text corresponds to one
+//! number, the same one in every data set, and no two numbers of a column have the same text.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::columns::{PAGES, USERS};
 use super::{ADS, CAMPAIGNS, Ysb, YsbOptions, campaign_of_ads};
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::texts::{Hex, TextColumn, Words};
 use crate::{Buffers, Generator, WorkloadError};
 
@@ -20,19 +20,19 @@ const AD_TYPES: [&str; 5] = ["banner", "modal", "sponsored-search", "mail", "mob
 /// The words of `event_type`, by number.
 const EVENT_TYPES: [&str; 3] = ["view", "click", "purchase"];
 
-/// Texts do not depend on the seed: all UUIDs come from this one, with a lane for each kind of thing.
+/// Texts do not depend on the seed: all UUIDs come from this one, with a lane for each kind of entity.
 const UUID_SEED: u64 = 0x7973_625F_7575_6964;
 const USER: u64 = 1;
 const PAGE: u64 = 2;
 const AD: u64 = 3;
 const CAMPAIGN: u64 = 4;
-/// Added to the lane for the bits that are not needed to tell things apart.
+/// Added to the lane for the bits that identify nothing.
 const FILLING: u64 = 16;
 
 /// Characters of a UUID.
 const UUID_LENGTH: usize = 36;
 
-/// The columns of the variant: those of [`schema`](super::schema), with text for all but the time.
+/// Returns the columns of the variant: those of [`schema`](super::schema), with text for all but the time.
 pub fn schema_strings() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
         let text = |name: &str| Field::new(name, DataType::Utf8, false);
@@ -49,7 +49,7 @@ pub fn schema_strings() -> SchemaRef {
     SCHEMA.clone()
 }
 
-/// The YSB data set of one choice of options, in text. Cheap to clone; each clone makes the same rows.
+/// The YSB data set of one set of options, in text. Cheap to clone; each clone makes the same rows.
 #[derive(Debug, Clone)]
 pub struct YsbStrings {
     numbers: Ysb,
@@ -64,12 +64,12 @@ struct Tables {
     ads: Words<UUID_LENGTH>,
     ad_types: Words<16>,
     event_types: Words<8>,
-    /// Of each byte of an address, with the dot after it.
+    /// The text of each byte of an address, with the dot after it.
     bytes: [([u8; 4], usize); 256],
 }
 
 impl YsbStrings {
-    /// The data set that `options` describe.
+    /// Creates the data set that `options` describe.
     ///
     /// # Errors
     /// Any option outside its bounds, by name.
@@ -85,7 +85,7 @@ impl YsbStrings {
         Ok(Self { numbers: Ysb::new(options)?, texts: Arc::new(texts) })
     }
 
-    /// What this data set was made with.
+    /// Returns the options of this data set.
     pub fn options(&self) -> &YsbOptions {
         self.numbers.options()
     }
@@ -116,7 +116,7 @@ impl Generator for YsbStrings {
     }
 }
 
-/// The campaign table of a seed, in text: `ad_id` and `campaign_id`, 1000 rows, in the order of the ads'
+/// Returns the campaign table of a seed, in text: `ad_id` and `campaign_id`, 1000 rows, in the order of the ads'
 /// numbers.
 pub fn campaigns_strings(seed: u64) -> RecordBatch {
     let text = |name: &str| Field::new(name, DataType::Utf8, false);
@@ -127,7 +127,7 @@ pub fn campaigns_strings(seed: u64) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![ads, campaigns]).expect("two columns of text, one row per ad")
 }
 
-/// The words with these numbers.
+/// Returns the words with these numbers.
 fn of<const WIDTH: usize>(words: &Words<WIDTH>, numbers: Vec<i64>, buffers: &mut Buffers) -> ArrayRef {
     let column = words.column(numbers.iter().map(|&number| number as usize), buffers);
     buffers.give_back(numbers);
@@ -158,18 +158,18 @@ fn byte_and_dot(byte: usize) -> ([u8; 4], usize) {
     (field, text.len())
 }
 
-/// The UUIDs of the things `0..n` of one kind.
+/// Makes the UUIDs of the entities `0..n` of one kind.
 fn uuids(kind: u64, n: u64) -> Words<UUID_LENGTH> {
     let texts: Vec<String> = (0..n).map(|number| uuid(kind, number)).collect();
     Words::new(texts.iter().map(String::as_str))
 }
 
-/// A UUID of version 4. All 64 bits of the lane's number are in it, and a lane gives no number twice: two
-/// things of a kind never share one.
+/// Makes a UUID of version 4. It contains all 64 bits of the lane's number, and a lane never repeats a number: two
+/// entities of a kind never share one.
 fn uuid(kind: u64, number: u64) -> String {
-    let bits = RandomStream::new(UUID_SEED, kind).bits(number);
-    let filling = RandomStream::new(UUID_SEED, kind + FILLING).bits(number);
-    // Four bits make room for the version, and go behind the two bits of the variant.
+    let bits = RandomLane::new(UUID_SEED, kind).bits(number);
+    let filling = RandomLane::new(UUID_SEED, kind + FILLING).bits(number);
+    // Four bits make room for the version, and follow the two bits of the variant.
     let high = (bits & !0xF000) | 0x4000;
     let low = (0b10 << 62) | ((bits >> 12 & 0xF) << 58) | (filling >> 6);
     let digits = Hex::Lower.digits(high, low);
@@ -190,7 +190,7 @@ mod tests {
             let high = u64::from_str_radix(&digits[..16], 16).unwrap();
             let low = u64::from_str_radix(&digits[16..], 16).unwrap();
             let bits = (high & !0xF000) | ((low >> 58 & 0xF) << 12);
-            prop_assert_eq!(bits, RandomStream::new(UUID_SEED, kind).bits(number));
+            prop_assert_eq!(bits, RandomLane::new(UUID_SEED, kind).bits(number));
             prop_assert_eq!((high >> 12 & 0xF, low >> 62), (4, 0b10));
         }
     }

@@ -1,5 +1,5 @@
-//! The events of the cluster through their public face: the same rows however they are asked for, the shape of
-//! the published trace, jobs that stay what they are, and checksums that hold the data still.
+//! The public promises of the cluster events: the same rows for any request, the shape of the published trace,
+//! constant jobs, and checksums that fix the data.
 
 use crate::laws;
 

@@ -1,5 +1,5 @@
-//! The sources of IPQ through their public face: the same rows however they are asked for, volumes that are
-//! those of the rows, the mix of jobs, and checksums that hold the data still.
+//! The public promises of the IPQ sources: the same rows for any request, volumes that match the rows, the mix of
+//! jobs, and checksums that fix the data.
 
 use crate::laws;
 
@@ -68,7 +68,7 @@ proptest! {
         let first = ipq.rows_before(source, second).unwrap();
         let volume = ipq.volume(source, second).unwrap();
         prop_assert_eq!(ipq.rows_before(source, second + 1).unwrap(), first + volume);
-        // One row before and one after, if there are.
+        // One row before and one after, if they exist.
         let rows = first.saturating_sub(1)..(first + volume).min(first + 100_000) + 1;
         let batch = ipq.revenue(source).unwrap().generate(rows.clone()).unwrap();
         for (row, time) in rows.zip(whole(&batch, "timestamp")) {
@@ -119,8 +119,8 @@ fn volumes_follow_paretos_law() {
             volumes.extend(of_period);
         }
     }
-    // Pareto's law of shape 1.5 has a mean of three times the least. One second in `x^1.5` has more than x
-    // times the least.
+    // Pareto's law of shape 1.5 has a mean of three times the minimum. One second in `x^1.5` has more than x times the
+    // minimum.
     let least = quantile(&volumes, 0.5) / 2f64.powf(1.0 / 1.5);
     close("the least", least, 10_000.0 / 3.0, 500.0);
     for above in [2.0, 5.0, 20.0, 50.0] {
@@ -246,7 +246,7 @@ fn tenants_are_the_ones_of_the_benchmark() {
     seeds.sort_unstable();
     seeds.dedup();
     assert_eq!(seeds.len(), 24);
-    // More bulk jobs change nothing about those that are there.
+    // More bulk jobs change nothing about the earlier ones.
     assert_eq!(jobs[..10], Tenants { bulk: 6, bulk_skew: 200, ..Tenants::default() }.jobs().unwrap());
     assert!(Tenants { latency_sensitive: 0, bulk: 0, ..Tenants::default() }.jobs().unwrap().is_empty());
 }

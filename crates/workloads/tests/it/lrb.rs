@@ -1,5 +1,5 @@
-//! The LRB data set through its public face: the same rows however they are asked for, options that change
-//! what they speak of, and checksums that hold the data still.
+//! The public promises of the LRB data set: the same rows for any request, options that change only their own columns,
+//! and checksums that fix the data.
 
 use crate::expressways;
 use crate::laws;
@@ -122,14 +122,14 @@ fn an_option_leaves_the_rest_alone() {
     let rows = |options: LrbOptions| rows_of(&Lrb::new(options).unwrap());
     let plain = rows(options());
 
-    // Fewer minutes are the beginning, whatever accident is under way.
+    // Fewer minutes are the beginning, whatever accident is in progress.
     for minutes in [1, 7, 12, 13, 19] {
         let beginning = rows(LrbOptions { minutes, ..options() });
         assert!(beginning.iter().all(|row| row.time < minutes as i64 * 60));
         assert_eq!(plain[..beginning.len()], beginning);
         assert!(plain[beginning.len()].time >= minutes as i64 * 60);
     }
-    // More expressways leave those that there are as they are.
+    // More expressways leave the earlier ones unchanged.
     let more = rows(LrbOptions { expressways: 3, ..options() });
     let of_first: Vec<Row> = more.iter().filter(|row| row.xway == 0).copied().collect();
     assert_eq!(plain, of_first);
@@ -141,7 +141,7 @@ fn an_option_leaves_the_rest_alone() {
         .map(|(vid, rows)| (vid, rows.iter().map(|row| (row.xway, row.dir)).collect()))
         .collect();
     assert!(vids.values().all(|roads| roads.len() == 1));
-    // Reports at other times tell of the same ways. Only where a car leaves depends on them.
+    // Reports at other times describe the same journeys. Only the exit of a car depends on them.
     let often = rows(LrbOptions { report_every: 10, ..options() });
     let at: BTreeMap<(i64, i64), Row> = often.iter().map(|row| ((row.vid, row.time), *row)).collect();
     for row in plain.iter().filter(|row| row.lane != 4) {

@@ -1,4 +1,4 @@
-//! The traffic of LRB: cars that move as cars do, queues behind accidents, and accidents where they were
+//! The traffic of LRB: plausible movements of cars, queues upstream of accidents, and accidents where they were
 //! planned and nowhere else.
 
 use crate::expressways;
@@ -23,7 +23,7 @@ fn cars_enter_report_in_time_and_leave() {
                 assert_eq!((two[0].xway, two[0].dir), (two[1].xway, two[1].dir), "car {vid}");
             }
             assert_eq!(first.lane, 0, "car {vid}");
-            // One that stays to the end of the data is on a travel lane, unless that is just where it leaves.
+            // A car that stays to the end of the data is on a travel lane, unless it leaves right there.
             let stays = last.time + report_every as i64 >= 2_400;
             assert!(last.lane == 4 || stays, "car {vid}: {last:?}");
             left += u64::from(last.lane == 4);
@@ -43,7 +43,7 @@ fn cars_move_forward_and_as_fast_as_they_say() {
         for (nth, two) in reports.windows(2).enumerate() {
             let way = (two[1].driven() - two[0].driven()) as f64;
             let told = (two[0].speed + two[1].speed) as f64 / 2.0 * 30.0 * FPS_PER_MPH;
-            // Two mph off and one foot of rounding; as it enters a car speeds up early in the interval.
+            // Two mph off and one foot of rounding; at its entry a car speeds up early in the interval.
             let slack = if nth == 0 { 550.0 } else { 92.0 };
             assert!((way - told).abs() < slack, "{way} ft, by its speed {told}: {two:?}");
         }
@@ -52,7 +52,7 @@ fn cars_move_forward_and_as_fast_as_they_say() {
         for two in reports.windows(2) {
             let way = two[1].driven() - two[0].driven();
             assert!((0..=3_000).contains(&way), "{way} ft: {two:?}");
-            assert!(way > 0 || two[0].speed == 0, "a car stands and says it does not: {two:?}");
+            assert!(way > 0 || two[0].speed == 0, "a car stands still and reports a speed: {two:?}");
             assert!(way == 0 || two[0].speed > 0 || two[1].speed > 0, "{way} ft at speed 0: {two:?}");
         }
     }
@@ -84,12 +84,12 @@ fn arrivals_grow_evenly_to_the_peak() {
         entered[(row.time / 600) as usize] += 1;
         entered_at[(row.driven() / i64::from(SEGMENT_FT)) as usize] += 1;
     }
-    // 100 cars per second come after three hours: after t seconds there were 100 * t * t / 21,600.
+    // 100 cars per second arrive after three hours: after t seconds there were 100 * t * t / 21,600.
     for (quarter, &count) in entered.iter().enumerate() {
         let expected = 100.0 * 360_000.0 * (2 * quarter + 1) as f64 / 21_600.0;
         assert!((count as f64 - expected).abs() <= 4.0, "{count}, expected {expected}");
     }
-    // Whoever wants to go somewhere enters before the last segment, and early on more often.
+    // A car enters before the last segment, and in early segments more often.
     assert!(entered_at[0] > entered_at[50] && entered_at[50] > entered_at[90] && entered_at[99] == 0);
 }
 
@@ -111,10 +111,10 @@ fn traffic_is_dense_and_slow_behind_accidents_only() {
             behind(accident, dir, seg).is_some_and(|before| (0..=7).contains(&before))
                 && (slow_s.contains(&(minute * 60)) || slow_s.contains(&(minute * 60 + 59)))
         };
-        // An accident that the end cuts short is not in the plan, and its queue may already be seen.
+        // An accident that the end cuts short is not in the plan, but its queue may be visible.
         assert!(lrb.accidents().iter().any(explained) || minute >= 37, "{minute}, {dir}, {seg}");
     }
-    // Tolls are waived up to four segments behind an accident: some must be due further back.
+    // Tolls are waived up to four segments upstream of an accident: some must be due further back.
     let further = |&&(minute, _, dir, seg): &&(i64, i64, i64, i64)| {
         let near = |accident: &Accident| {
             let live = accident.first - 60..accident.last + 120;
@@ -172,14 +172,14 @@ fn two_cars_stand_in_each_accident_and_nobody_else_does() {
         for (vid, reports) in stops {
             assert!(reports.len() >= REPORTS_OF_A_STOP as usize);
             assert!(reports.windows(2).all(|two| two[1].time - two[0].time == 30), "consecutive reports");
-            // No report of a stop is missing from the time in which both stand, and none comes after it.
+            // No report of a stop is missing from the time in which both stand still, and none follows it.
             let (first, last) = (reports[0].time, reports[reports.len() - 1].time);
             assert!(first < accident.first + 30 && first > accident.first - 90, "{accident:?}: {vid}");
             assert!(last <= accident.last && last > accident.last - 30, "{accident:?}: {vid}");
             in_accidents.insert(vid);
         }
     }
-    // Of accidents that the end of the data cuts short nobody is planned, and nobody is seen.
+    // Accidents that the end of the data cuts short are neither planned nor visible.
     let late = |row: &Row| row.time > 2_400 - 4 * 30 - 90;
     assert!(rows.iter().all(|row| row.speed > 0 || in_accidents.contains(&row.vid) || late(row)));
 }

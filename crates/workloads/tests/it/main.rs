@@ -1,4 +1,4 @@
-//! What the crate promises to those who use it: one binary, so that it is linked once.
+//! The crate's public promises: one binary, so that it is linked once.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,5 +1,5 @@
-//! The sensors of the plant through their public face: the same rows however they are asked for, the shape of
-//! the published data, and checksums that hold the data still.
+//! The public promises of the plant's sensors: the same rows for any request, the shape of the published data, and
+//! checksums that fix the data.
 
 use crate::laws;
 
@@ -23,7 +23,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// How far two columns move together: 1 when they do, 0 when they have nothing to do with each other.
+/// Returns the correlation of two columns: 1 when they move together, 0 when they are independent.
 fn correlation(left: &[f64], right: &[f64]) -> f64 {
     let (left_mean, right_mean) = (mean(left), mean(right));
     let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
@@ -105,11 +105,11 @@ fn the_main_phases_have_the_shape_of_the_published_ones() {
         let values = values(&batch, name);
         close(name, quantile(&values, 0.5), level, 20.0);
         assert!(values.iter().all(|value| (level - drift..level + drift + surge).contains(value)), "{name}");
-        // Surges are rare, but there.
+        // Surges are rare, but present.
         let surging = share(&values, |&value| value > level + drift);
         assert!((0.002..0.02).contains(&surging), "{name}: {surging}");
         assert!(quantile(&values, 0.999) > level + drift + surge / 3.0, "{name}");
-        // Drift and surges go on from one message to the next, and are forgotten after some hundreds.
+        // Drift and surges persist from one message to the next, and fade after some hundreds.
         let after = |messages: usize| correlation(&values[messages..], &values[..values.len() - messages]);
         assert!(after(1) > 0.9 && after(10) > 0.8 && after(1_000).abs() < 0.2, "{name}: {}", after(10));
     }

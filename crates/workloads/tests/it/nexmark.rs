@@ -1,5 +1,5 @@
-//! The NEXMark data set through its public face: the same rows however they are asked for, options that
-//! change what they speak of and nothing else, and checksums that hold the data still.
+//! The public promises of the NEXMark data set: the same rows for any request, options that change only their own
+//! columns, and checksums that fix the data.
 
 use crate::auction_house;
 use crate::laws;
@@ -298,7 +298,7 @@ fn rows_past_the_last_event_or_time_are_refused() {
                 .ends_with("at 1000 events per second it does not fit 64 bits of milliseconds")
         );
     }
-    // Backwards, there is room for everything.
+    // There is no lower limit.
     let early = NexmarkOptions {
         first_event_time_ms: -MAX_FIRST_EVENT_TIME_MS,
         out_of_order_ms: MAX_OUT_OF_ORDER_MS,

@@ -1,4 +1,4 @@
-//! What NEXMark rows say: references to what came before, hot ones as often as asked, prices by their law, and
+//! The values of NEXMark rows: references to earlier rows, hot ones as often as requested, prices by their law, and
 //! texts as promised.
 
 use crate::auction_house;
@@ -16,7 +16,7 @@ proptest! {
 
     #[test]
     fn references_are_to_what_came_before(options in any_options(), start in prop_oneof![0..200u64, 0..1u64 << 40]) {
-        // With a lead, up to so many ids later.
+        // With a lead, up to that many ids later.
         let lead = options.id_lead as i64;
         let active = options.active_people as i64;
         let in_flight = options.auctions_in_flight as i64;
@@ -49,7 +49,7 @@ proptest! {
 
 #[test]
 fn hot_ones_come_as_often_as_asked() {
-    // Not all of those that are not hot are someone else: they are drawn from all.
+    // Some references that are not hot still hit the hot one: they are drawn from all.
     for ratio in [1, 2, 4, 10] {
         let expected = 1.0 - 1.0 / ratio as f64;
         let options = NexmarkOptions {
@@ -129,7 +129,7 @@ fn prices_are_uniform_in_their_logarithms() {
             assert!((100..=100_000_000).contains(&price), "{price}");
             let below = (price as f64 / 100.0).log10() / 6.0;
             let expected = nth as f64 / sorted.len() as f64;
-            // Prices near 100 are far apart: a rounded one stands for a three-thousandth of all.
+            // Prices near 100 are far apart: a rounded one has a three-thousandth of all draws.
             assert!((below - expected).abs() < most + 0.000_4, "{price} is number {nth} of {}", sorted.len());
         }
     }

@@ -1,5 +1,5 @@
-//! The taxi trips through their public face: the same rows however they are asked for, the shape of the
-//! published data, columns that fit each other, and checksums that hold the data still.
+//! The public promises of the taxi trips: the same rows for any request, the shape of the published data, consistent
+//! columns, and checksums that fix the data.
 
 use crate::laws;
 
@@ -24,7 +24,7 @@ fn rows_of(options: NytOptions) -> RecordBatch {
     Nyt::new(options).and_then(|nyt| nyt.generate(0..ROWS)).expect("good options and a small range")
 }
 
-/// The cell of each place as the query computes it, and none for a place outside the grid.
+/// Returns the cell of each place as the query computes it, and `None` for a place outside the grid.
 fn cells(batch: &RecordBatch, longitude: &str, latitude: &str) -> Vec<Option<i64>> {
     let nth = |metres: f64| (metres / 250.0 + 0.5).floor() + 1.0;
     let on_grid = 1.0..=f64::from(GRID_SIDE);

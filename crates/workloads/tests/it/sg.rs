@@ -1,5 +1,5 @@
-//! The readings of the smart grid through their public face: the same rows however they are asked for, the
-//! shape of the published data, plugs that stay where they are, and checksums that hold the data still.
+//! The public promises of the smart grid's readings: the same rows for any request, the shape of the published data,
+//! constant plugs, and checksums that fix the data.
 
 use crate::laws;
 
@@ -19,14 +19,14 @@ fn rows_of(options: SgOptions) -> RecordBatch {
     Sg::new(options).and_then(|sg| sg.generate(0..ROWS)).expect("good options and a small range")
 }
 
-/// House, household and plug of each row.
+/// Returns house, household and plug of each row.
 fn plugs(batch: &RecordBatch) -> Vec<Plug> {
     let (houses, households) = (whole(batch, "house"), whole(batch, "household"));
     let plugs = whole(batch, "plug");
     (0..plugs.len()).map(|row| (houses[row], households[row], plugs[row])).collect()
 }
 
-/// The values of each plug that have this property.
+/// Returns the values of each plug that have this property.
 fn values(batch: &RecordBatch, property: i32) -> HashMap<Plug, Vec<f64>> {
     let mut values: HashMap<Plug, Vec<f64>> = HashMap::new();
     let properties = whole(batch, "property");
@@ -101,7 +101,7 @@ fn houses_have_households_and_those_have_plugs() {
     let mut plugs_of: HashMap<(i64, i64), i64> = HashMap::new();
     for &(house, household, plug) in &distinct {
         assert!((0..40).contains(&house) && (0..14).contains(&household) && (0..14).contains(&plug));
-        // Numbers have no gaps: whoever has a number n has all below it.
+        // Numbers have no gaps: below a number n all others occur.
         assert!(plug == 0 || distinct.contains(&(house, household, plug - 1)));
         assert!(household == 0 || distinct.contains(&(house, household - 1, 0)));
         let most = households.entry(house).or_default();
@@ -221,7 +221,7 @@ fn an_option_leaves_the_other_columns_alone() {
     only_these_differ(&plain, &rows_of(SgOptions { late_every: 9, ..SgOptions::default() }), &["timestamp"]);
     let of_plug = ["value", "plug", "household", "house"];
     only_these_differ(&plain, &rows_of(SgOptions { zipf: 0.5, ..SgOptions::default() }), &of_plug);
-    // More houses do not change those that were there: the first sweep starts the same.
+    // More houses do not change the earlier ones: the first sweep starts the same.
     let more = rows_of(SgOptions { houses: 20, ..SgOptions::default() });
     let before = 2 * Sg::new(SgOptions::default()).unwrap().plugs();
     assert_eq!(plain.slice(0, before), more.slice(0, before));

@@ -1,5 +1,5 @@
-//! Rates that change in steps, in every table that has a rate: as many rows in each second as its step says,
-//! the same rows however they are asked for, and nothing changed but their times.
+//! Rates that change in steps, in every table that has a rate: as many rows in each second as its step says, the same
+//! rows for any request, and nothing changed but their times.
 
 use crate::laws;
 
@@ -11,7 +11,7 @@ use penstock_workloads::nexmark::{Nexmark, NexmarkStream};
 use penstock_workloads::{Generator, MAX_STEP_EVERY_S, STEPS, WorkloadError, cm, me, nexmark, nyt, sg, ysb};
 use proptest::prelude::*;
 
-/// A table, the column of its times, when its first row is, and all columns that have to do with time.
+/// A table, the column of its times, the time of its first row, and all columns that depend on time.
 struct Table {
     rows: Arc<dyn Generator>,
     time: &'static str,
@@ -19,7 +19,7 @@ struct Table {
     times: &'static [&'static str],
 }
 
-/// The tables whose rows are numbered on their own.
+/// Creates the tables whose rows are numbered on their own.
 fn tables(rate: u64, step_every_s: u64) -> Result<Vec<Table>, WorkloadError> {
     macro_rules! of {
         ($module:ident::$name:ident, $options:ident) => {
@@ -55,12 +55,12 @@ fn nexmark(rate: u64, step_every_s: u64) -> Nexmark {
     Nexmark::new(options).expect("options within bounds")
 }
 
-/// Rows in each second from the start on.
+/// Counts the rows in each second from the start on.
 fn per_second(batch: &RecordBatch, time: &str, start_ms: u64, seconds: usize) -> Vec<u64> {
     tally(whole(batch, time).into_iter().map(|time| (time - start_ms as i64) / 1_000), seconds)
 }
 
-/// Rows that each second should have: two rounds, and the first step of a third.
+/// Returns the expected rows of each second: two rounds, and the first step of a third.
 fn expected(rate: u64, step_every_s: u64) -> Vec<u64> {
     (0..9 * step_every_s).map(|second| rate * STEPS[(second / step_every_s % 4) as usize]).collect()
 }

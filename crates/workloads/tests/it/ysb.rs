@@ -1,5 +1,5 @@
-//! The YSB data set through its public face: the same rows however they are asked for, the promised
-//! distributions, and checksums that hold the data still.
+//! The public promises of the YSB data set: the same rows for any request, the documented distributions, and checksums
+//! that fix the data.
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -24,7 +24,7 @@ fn rows_of(options: YsbOptions) -> RecordBatch {
     Ysb::new(options).and_then(|ysb| ysb.generate(0..ROWS)).expect("good options and a small range")
 }
 
-/// How often each of `0..n` occurs.
+/// Counts each of `0..n`.
 fn tally(values: &[i64], n: usize) -> Vec<u64> {
     let mut counts = vec![0; n];
     for &value in values {
@@ -33,7 +33,7 @@ fn tally(values: &[i64], n: usize) -> Vec<u64> {
     counts
 }
 
-/// Fowler-Noll-Vo over the values, column by column.
+/// Computes Fowler-Noll-Vo over the values, column by column.
 fn checksum(batch: &RecordBatch) -> u64 {
     let mut sum = 0xCBF2_9CE4_8422_2325u64;
     for field in batch.schema().fields() {
@@ -209,7 +209,7 @@ fn every_second_period_has_twice_the_views() {
     let capped =
         rows_of(YsbOptions { rate: 100_000, switch_every_s: 1, view_share: 0.7, ..YsbOptions::default() });
     assert!(column(&capped, "event_type")[100_000..].iter().all(|&event| event == VIEW));
-    // There are not enough rows for a second period that is so far out.
+    // There are not enough rows to reach such a late second period.
     for switch_every_s in [1 << 58, u64::MAX] {
         let never = YsbOptions { switch_every_s, ..YsbOptions::default() };
         assert_eq!(rows_of(never.clone()), rows_of(YsbOptions::default()));

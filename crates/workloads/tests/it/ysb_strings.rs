@@ -1,5 +1,5 @@
-//! The text variant of YSB through its public face: it has the rows of the variant with numbers, each number
-//! under one name of its own.
+//! The public promises of the text variant of YSB: it has the rows of the variant with numbers, each number with one
+//! name of its own.
 
 use crate::laws;
 
@@ -19,7 +19,7 @@ fn both(options: YsbOptions) -> (RecordBatch, RecordBatch) {
     (laws::rows(&numbers, 0..ROWS), laws::rows(&texts, 0..ROWS))
 }
 
-/// Asserts that a number always has the same name and a name always means the same number.
+/// Asserts that a number always has the same name and a name always refers to the same number.
 fn one_name_each<'a>(numbers: &[i64], names: &[&'a str]) -> HashMap<i64, &'a str> {
     let (mut name_of, mut number_of) = (HashMap::new(), HashMap::new());
     for (&number, &name) in numbers.iter().zip(names) {

@@ -1,4 +1,4 @@
-//! The streams of NEXMark, one like the other, and any options.
+//! The streams of NEXMark through one interface, and any options.
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
@@ -7,23 +7,23 @@ use penstock_workloads::nexmark::{Nexmark, NexmarkOptions, NexmarkStream, rows_o
 use penstock_workloads::{Generator, WorkloadError};
 use proptest::prelude::*;
 
-/// Events that tables are made of unless something else is asked for.
+/// Default number of events from which tables are made.
 pub const EVENTS: u64 = 100_000;
 /// The first id, of persons and of auctions.
 pub const FIRST_ID: i64 = 1_000;
 
-/// The rows of one stream among the first events.
+/// Returns the rows of one stream among the first events.
 pub fn table(options: NexmarkOptions, of: NexmarkStream) -> RecordBatch {
     let nexmark = Nexmark::new(options).expect("good options");
     generate(&nexmark, of, 0, rows_of(of, EVENTS)).expect("a small range")
 }
 
-/// The event ids of the rows of [`table`].
+/// Returns the event ids of the rows of [`table`].
 pub fn events(of: NexmarkStream) -> impl Iterator<Item = u64> {
     (0..rows_of(of, EVENTS)).map(move |row| of.event(row).expect("an early row"))
 }
 
-/// Some rows of one stream, as one batch.
+/// Returns some rows of one stream, as one batch.
 pub fn generate(
     nexmark: &Nexmark,
     of: NexmarkStream,
@@ -37,7 +37,7 @@ pub fn generate(
     }
 }
 
-/// Some rows of one stream, in batches.
+/// Returns some rows of one stream, in batches.
 pub fn batches(
     nexmark: &Nexmark,
     of: NexmarkStream,
@@ -52,7 +52,7 @@ pub fn batches(
     })
 }
 
-/// NexmarkOptions within the bounds that matter.
+/// Draws options within the bounds that matter.
 pub fn any_options() -> impl Strategy<Value = NexmarkOptions> {
     let times = (
         prop_oneof![1..1_000u64, 1..20_000_000u64],
@@ -83,7 +83,7 @@ pub fn any_options() -> impl Strategy<Value = NexmarkOptions> {
     )
 }
 
-/// Any stream.
+/// Draws any stream.
 pub fn any_stream() -> impl Strategy<Value = NexmarkStream> {
     prop::sample::select(&NexmarkStream::ALL[..])
 }

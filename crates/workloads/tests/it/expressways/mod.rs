@@ -1,4 +1,4 @@
-//! The rows of LRB as a struct, and what the query looks for in them.
+//! The rows of LRB as a struct, and the results of the query.
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Feet in the direction in which the car drives.
+    /// Feet in the car's direction.
     pub fn driven(&self) -> i64 {
         if self.dir == 0 { self.pos } else { LAST_FOOT - self.pos }
     }
@@ -71,7 +71,7 @@ pub static BUSY: LazyLock<(Lrb, Vec<Row>)> = LazyLock::new(|| {
 
 pub type Place = (i64, i64, i64, i64, i64);
 
-/// What the query looks for: places, with the ends of the windows in which two or more cars stood there for
+/// Returns the results of the query: places, with the ends of the windows in which two or more cars stood there for
 /// four reports. Windows are four reports long, and one begins with every report.
 pub fn found(rows: &[Row], report_every: i64) -> BTreeMap<Place, BTreeSet<i64>> {
     let mut stops: BTreeMap<(Place, i64, i64), u32> = BTreeMap::new();
@@ -98,7 +98,7 @@ pub fn place(accident: &Accident) -> Place {
     (expressway.into(), direction.into(), segment.into(), lane.into(), pos.into())
 }
 
-/// Cars and their mean speed in each minute and segment, by expressway and direction.
+/// Returns cars and their mean speed in each minute and segment, by expressway and direction.
 pub fn segments(rows: &[Row]) -> BTreeMap<(i64, i64, i64, i64), (usize, f64)> {
     let mut cars: BTreeMap<_, BTreeMap<i64, (i64, i64)>> = BTreeMap::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! What holds for every workload, and how its columns are read.
+//! Laws of every workload, and access to its columns.
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
@@ -10,7 +10,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use penstock_workloads::{Generator, WorkloadError};
 
-/// A column of whole numbers or times.
+/// Returns a column of whole numbers or times.
 pub fn whole(batch: &RecordBatch, name: &str) -> Vec<i64> {
     let array = batch.column_by_name(name).expect("a column of the schema");
     match array.data_type() {
@@ -20,7 +20,7 @@ pub fn whole(batch: &RecordBatch, name: &str) -> Vec<i64> {
     }
 }
 
-/// A column of numbers with a fraction.
+/// Returns a column of numbers with a fraction.
 pub fn real(batch: &RecordBatch, name: &str) -> Vec<f64> {
     let array = batch.column_by_name(name).expect("a column of the schema");
     match array.data_type() {
@@ -29,12 +29,12 @@ pub fn real(batch: &RecordBatch, name: &str) -> Vec<f64> {
     }
 }
 
-/// A column of text.
+/// Returns a column of text.
 pub fn text<'a>(batch: &'a RecordBatch, name: &str) -> Vec<&'a str> {
     batch.column_by_name(name).expect("a column of the schema").as_string::<i32>().iter().flatten().collect()
 }
 
-/// Fowler-Noll-Vo over the values, column by column.
+/// Computes Fowler-Noll-Vo over the values, column by column.
 pub fn checksum(batch: &RecordBatch) -> u64 {
     let mut sum = 0xCBF2_9CE4_8422_2325u64;
     let mut add = |bytes: &[u8]| {
@@ -58,18 +58,18 @@ pub fn checksum(batch: &RecordBatch) -> u64 {
     sum
 }
 
-/// Name and type of each column.
+/// Returns name and type of each column.
 pub fn described(schema: &SchemaRef) -> Vec<String> {
     assert!(schema.fields().iter().all(|field| !field.is_nullable()));
     schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect()
 }
 
-/// The rows with these ids, as one batch.
+/// Returns the rows with these ids, as one batch.
 pub fn rows<R: Generator>(table: &R, rows: Range<u64>) -> RecordBatch {
     table.generate(rows).expect("rows that there are")
 }
 
-/// WORKLOAD-1: the rows are the same in one batch, in two, and in batches of `batch_rows`.
+/// Checks WORKLOAD-1: the rows are the same in one batch, in two, and in batches of `batch_rows`.
 pub fn any_split_is_the_same<R: Generator + Clone>(
     table: &R,
     start: u64,
@@ -92,7 +92,7 @@ pub fn any_split_is_the_same<R: Generator + Clone>(
     assert_eq!(offset as u64, count);
 }
 
-/// WORKLOAD-2: all columns but these are the same in both.
+/// Checks WORKLOAD-2: all columns but these are the same in both.
 pub fn only_these_differ(left: &RecordBatch, right: &RecordBatch, names: &[&str]) {
     for field in left.schema().fields() {
         let name = field.name();
@@ -101,7 +101,7 @@ pub fn only_these_differ(left: &RecordBatch, right: &RecordBatch, names: &[&str]
     }
 }
 
-/// WORKLOAD-4: rows at one per second, and those far out that have no time.
+/// Checks WORKLOAD-4: rows at one per second, and those so late that they have no time.
 pub fn times_that_do_not_fit_are_refused<R: Generator + Clone>(one_per_second: &R) {
     let far = u64::MAX - 10..u64::MAX;
     let overflow = WorkloadError::TimeOverflow { row: u64::MAX - 1, rate: 1 };
@@ -111,7 +111,7 @@ pub fn times_that_do_not_fit_are_refused<R: Generator + Clone>(one_per_second: &
     assert_eq!(rows(one_per_second, 1 << 50..(1 << 50) + 10).num_rows(), 10);
 }
 
-/// How often each of `0..n` occurs.
+/// Counts each of `0..n`.
 pub fn tally(values: impl IntoIterator<Item = i64>, n: usize) -> Vec<u64> {
     let mut counts = vec![0; n];
     for value in values {
@@ -120,19 +120,19 @@ pub fn tally(values: impl IntoIterator<Item = i64>, n: usize) -> Vec<u64> {
     counts
 }
 
-/// The share of values that the condition holds for.
+/// Returns the share of values for which the condition holds.
 pub fn share<T>(values: &[T], holds: impl Fn(&T) -> bool) -> f64 {
     values.iter().filter(|value| holds(value)).count() as f64 / values.len() as f64
 }
 
-/// The value that so large a part of the values is below.
+/// Returns the quantile of the values.
 pub fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[((sorted.len() - 1) as f64 * part) as usize]
 }
 
-/// Asserts a value that is known but for chance.
+/// Asserts a value that is known up to chance.
 pub fn close(what: &str, value: f64, expected: f64, slack: f64) {
     assert!((value - expected).abs() <= slack, "{what}: {value}, expected {expected} within {slack}");
 }

@@ -1,8 +1,8 @@
-//! When an event happens, and how long an auction stays open.
+//! The times of events, and how long auctions stay open.
 
 use super::stream::{EPOCH, NexmarkStream};
 use super::{NexmarkOptions, lanes};
-use crate::random::RandomStream;
+use crate::random::RandomLane;
 use crate::rates::{Rates, STEPS};
 use crate::times::Times;
 use crate::{Buffers, WorkloadError};
@@ -14,24 +14,24 @@ struct EventSpan {
     rest: u64,
 }
 
-/// The options that speak of time, in the form in which the loops need them.
+/// The time options, in the form that the loops need.
 #[derive(Debug)]
 pub(super) struct EventTimes {
     rates: Rates,
     first_ms: i64,
     out_of_order_ms: u64,
-    /// How times are moved; where they are before that is decided here.
+    /// The displacement of times; this type computes the ordered times before it.
     moved: Times,
-    /// How long so many events take in each step, up to the largest distance between two events of a stream.
-    /// Each is divided once, here; from event to event, times only add up.
+    /// The duration of that many events in each step, up to the largest distance between two events of a stream. Each
+    /// is divided once, here; from event to event, times only add up.
     spans: [[EventSpan; EPOCH as usize + 1]; STEPS.len()],
-    /// How many events there are until as many auctions have opened as are in flight.
+    /// Number of events until as many auctions have opened as are in flight.
     flight_events: u64,
-    length: RandomStream,
+    length: RandomLane,
 }
 
 impl EventTimes {
-    /// From options that were checked.
+    /// Creates the times from checked options.
     pub(super) fn new(options: &NexmarkOptions) -> Self {
         let pace = options.pace();
         let spans_at = |rate| std::array::from_fn(|events| EventSpan::of(events as u64, rate));
@@ -42,30 +42,30 @@ impl EventTimes {
             moved: Times::new(options.seed, lanes::TIMES, 0, pace),
             spans: STEPS.map(|step| spans_at(options.rate.saturating_mul(step))),
             flight_events: options.auctions_in_flight * EPOCH / NexmarkStream::Auction.per_epoch(),
-            length: RandomStream::new(options.seed, lanes::AUCTION_LENGTH),
+            length: RandomLane::new(options.seed, lanes::AUCTION_LENGTH),
         }
     }
 
-    /// Refuses an event whose time, or a time up to `ahead_ms` later, could go past the last timestamp.
-    /// Backwards there is no limit to reach: the first event is bounded by the options.
+    /// Refuses an event whose time, or a time up to `ahead_ms` later, could exceed the last timestamp. There is no
+    /// lower limit to check: the options bound the first event.
     pub(super) fn check(&self, event: u64, ahead_ms: u64) -> Result<(), WorkloadError> {
         let since_first = self.rates.since_ms(event.into());
         let moved = i128::from(self.first_ms) + i128::from(self.out_of_order_ms) + i128::from(ahead_ms);
-        // That of event 2^64 at one per second is below 2^74.
+        // The time of event 2^64 at one per second is below 2^74.
         if since_first as i128 + moved > i128::from(i64::MAX) {
             return Err(WorkloadError::EventTimeOverflow { event, rate: self.rates.rate });
         }
         Ok(())
     }
 
-    /// The time of each event.
+    /// Computes the time of each event.
     pub(super) fn date_time(&self, events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
         let mut times = self.in_order(events, buffers);
         self.moved.disorder(events.iter().copied(), &mut times);
         times
     }
 
-    /// How long each auction stays open, in milliseconds: uniform from 1 on, with about the time of a flight
+    /// Computes how long each auction stays open, in milliseconds: uniform from 1 on, with about the time of a flight
     /// as the mean.
     pub(super) fn open_for(&self, events: &[u64]) -> Vec<i64> {
         let (length, flight) = (self.length, u128::from(self.flight_events));
@@ -77,14 +77,14 @@ impl EventTimes {
         lengths.collect()
     }
 
-    /// The most that [`Self::open_for`] gives.
+    /// Returns the most that [`Self::open_for`] computes.
     pub(super) fn longest_open_ms(&self) -> u64 {
         // No step is slower than the first.
         (EventSpan::of(self.flight_events, self.rates.rate).ms as u64 + 1) * 2
     }
 
-    /// The time of each event before it is moved, stretch by stretch of one rate. Neighbours among the events
-    /// are at most an epoch apart.
+    /// Computes the ordered time of each event, stretch by stretch of one rate. Neighbouring events are at most an
+    /// epoch apart.
     fn in_order(&self, mut events: &[u64], buffers: &mut Buffers) -> Vec<i64> {
         let mut times = buffers.take(events.len());
         while let Some(&first) = events.first() {
@@ -108,14 +108,14 @@ impl EventTimes {
 }
 
 impl EventSpan {
-    /// The time that `events` events take.
+    /// Computes the duration of `events` events.
     fn of(events: u64, rate: u64) -> Self {
         let (thousandfold, rate) = (u128::from(events) * 1_000, u128::from(rate));
         // Events were checked: their times fit.
         Self { ms: (thousandfold / rate) as i64, rest: (thousandfold % rate) as u64 }
     }
 
-    /// Both, one after the other.
+    /// Adds two spans.
     #[inline(always)]
     fn and(self, other: Self, rate: u64) -> Self {
         let rest = self.rest + other.rest;
