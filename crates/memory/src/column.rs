@@ -11,7 +11,7 @@ use crate::payload::{Payload, Payloads};
 
 /// How the values of a column are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the variants are the names of the Rust types they stand for")]
+#[allow(missing_docs, reason = "the variants are the names of their Rust types")]
 pub enum Physical {
     I8,
     I16,
@@ -70,7 +70,7 @@ impl Physical {
 
 /// Values of one column, borrowed.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "the variants are the names of the Rust types they stand for")]
+#[allow(missing_docs, reason = "the variants are the names of their Rust types")]
 pub enum Values<'a> {
     I8(&'a [i8]),
     I16(&'a [i16]),
@@ -89,7 +89,7 @@ pub enum Values<'a> {
 
 /// Values of one column, owned, to be filled again and again.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the variants are the names of the Rust types they stand for")]
+#[allow(missing_docs, reason = "the variants are the names of their Rust types")]
 pub enum ValuesBuf {
     I8(Vec<i8>),
     I16(Vec<i16>),

@@ -128,7 +128,7 @@ fn read(kind: Kind, mut reader: LogReader, gate: &Gate) -> u64 {
                 drop(lease);
                 reader.advance(rows);
             }
-            Taken::Nothing => assert!(gate.wait(HANG), "{kind:?}: nobody woke the reader at row {next}"),
+            Taken::Nothing => assert!(gate.wait(HANG), "{kind:?}: the reader was not woken at row {next}"),
             Taken::Closed => return next as u64,
             Taken::Watermark(_) | Taken::Signal(_) => panic!("only rows were written"),
         }
@@ -139,7 +139,7 @@ fn read(kind: Kind, mut reader: LogReader, gate: &Gate) -> u64 {
 fn memory_is_bounded_while_readers_stall_and_then_every_row_arrives() {
     let stall = Duration::from_secs(setting("PENSTOCK_STALL_SECONDS", 15));
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
-    // Several that pin payload: the budget is there for all logs together.
+    // Several that pin payload: all logs share the budget.
     let kinds = [[Kind::Numbers; 2], [Kind::Shared; 2], [Kind::Shared; 2], [Kind::Copied; 2]].concat();
     let [stop, resume] = [(); 2].map(|()| AtomicBool::new(false));
     let written: Vec<AtomicU64> = kinds.iter().map(|_| AtomicU64::new(0)).collect();
@@ -163,7 +163,7 @@ fn memory_is_bounded_while_readers_stall_and_then_every_row_arrives() {
             }));
         }
         let mut peak = 0;
-        // Looks at the resident size for so long, or until there is nothing more to wait for.
+        // Watches the resident size for that long, or until nothing is left to wait for.
         let mut watch = |time: Duration, done: &dyn Fn() -> bool| {
             let begin = Instant::now();
             while begin.elapsed() < time && !done() {
@@ -181,7 +181,7 @@ fn memory_is_bounded_while_readers_stall_and_then_every_row_arrives() {
         let read: Vec<u64> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
         assert_eq!(read, now(), "every row arrives once");
         for (kind, (before, after)) in kinds.iter().zip(before.iter().zip(&after)) {
-            assert!(*before > 0 && after > before, "{kind:?}: the writer goes on when its reader does");
+            assert!(*before > 0 && after > before, "{kind:?}: the writer proceeds when its reader does");
         }
         let now = coordinator.snapshot();
         println!("{} MiB more than at the start at most, {now:?}", (peak - start) >> 20);
@@ -190,7 +190,7 @@ fn memory_is_bounded_while_readers_stall_and_then_every_row_arrives() {
             "{} MiB more than at the start: {now:?}",
             (peak - start) >> 20
         );
-        assert!(now.peak_used_bytes > BUDGET_BYTES as u64 / 2, "the writers came to the limit: {now:?}");
+        assert!(now.peak_used_bytes > BUDGET_BYTES as u64 / 2, "the writers reached the limit: {now:?}");
     });
     assert_all_returned(&coordinator);
 }

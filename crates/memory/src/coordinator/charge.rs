@@ -3,16 +3,16 @@
 //! The log grows its charge before it takes memory, on the thread of its writer. Memory and payload leave on the
 //! thread of their last owner, which may be long after the log and its account are gone.
 //!
-//! CHARGE-1. `state` holds the bytes held and whether the account is CLOSED. The charge for chunks follows from this
-//!     word: `held` when it is closed, else `max(reserved, held)`. Every change of the word goes with exactly the
+//! LOG_CHARGE-1. `state` holds the bytes held and whether the account is CLOSED. The charge for chunks follows from
+//!     this word: `held` when it is closed, else `max(reserved, held)`. Every change of the word goes with exactly the
 //!     change of `used_bytes` that belongs to its two values: before it when it rises, after it when it falls
 //!     (COORDINATOR-2). So the sum is right however changes of many threads interleave.
-//! CHARGE-2. CLOSED is final. Closing releases what was reserved and not held; what is held stays charged until it is
-//!     released, and nothing is added.
-//! CHARGE-3. Bytes enter `held` by `try_grow` alone, ahead of the memory they are for. They leave it once: with that
-//!     memory, when it is detached or else dropped; or by `shrink`, when no memory came of them.
-//! CHARGE-4. Payload is off the charge when the owner that charged it releases it, whether the account is closed or
-//!     not.
+//! LOG_CHARGE-2. CLOSED is final. Closing releases what was reserved and not held; what is held stays charged until it
+//!     is released, and nothing is added.
+//! LOG_CHARGE-3. Bytes enter `held` by `try_grow` alone, ahead of the memory they are for. They leave it once: with
+//!     that memory, when it is detached or else dropped; or by `shrink`, when no memory came of them.
+//! LOG_CHARGE-4. Payload is off the charge when the owner that charged it releases it, whether the account is closed
+//!     or not.
 //!
 //! All orderings are Relaxed: these numbers hand nothing over.
 
@@ -52,7 +52,7 @@ impl Charge {
         })
     }
 
-    /// Returns the charge for chunks (CHARGE-1).
+    /// Returns the charge for chunks (LOG_CHARGE-1).
     fn for_chunks(&self, state: usize) -> usize {
         if state & CLOSED == 0 { state.max(self.reserved) } else { held(state) }
     }
@@ -112,7 +112,7 @@ impl Charge {
         }
     }
 
-    /// Releases what was reserved and is not held (CHARGE-2).
+    /// Releases what was reserved and is not held (LOG_CHARGE-2).
     pub(super) fn close(&self) {
         let state = self.state.fetch_or(CLOSED, Relaxed);
         self.core.budget.release(self.for_chunks(state) - self.for_chunks(state | CLOSED));

@@ -11,7 +11,7 @@ use crate::platform::Mapping;
 /// A piece of memory. It returns to the pool when it is dropped, on any thread and without waiting (COORDINATOR-5).
 ///
 /// It is charged to the account it was made for, and takes its bytes off again when it is dropped, unless it was
-/// [detached](Self::detach) and they left before (CHARGE-3). The account may be gone by then.
+/// [detached](Self::detach) and they left before (LOG_CHARGE-3). The account may be gone by then.
 ///
 /// Its rows may be handed out in place. It stays charged while the log owns it, or some of those rows wait to be read:
 /// each of these has a [claim](Self::claim). When the last claim is dropped, the memory is detached if it still has an
@@ -70,7 +70,7 @@ impl Memory {
         self.charge.charge_payload(bytes);
     }
 
-    /// Takes off payload that was charged here or with other memory of the log, after it was released (CHARGE-4).
+    /// Takes off payload that was charged here or with other memory of the log, after it was released (LOG_CHARGE-4).
     pub fn release_payload(&self, bytes: usize) {
         self.charge.release_payload(bytes);
     }

@@ -297,7 +297,7 @@ impl Stream {
             }
             EdgeNext::Closed => {
                 assert_eq!(seat.expected.front(), None, "there is something to be read");
-                assert!(writer.is_none(), "the writer is there");
+                assert!(writer.is_none(), "the writer is still there");
                 assert!(asleep.is_none_or(|asleep| asleep < woken), "the reader was not woken");
                 return false;
             }
