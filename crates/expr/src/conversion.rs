@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn quotients_round_as_they_are_told() {
+    fn quotients_round_as_requested() {
         for (value, truncate, floor, ceil, nearest) in [
             (15, 1, 1, 2, 2),
             (-15, -1, -2, -1, -2),

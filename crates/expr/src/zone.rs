@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_go_on_behind_the_tables() {
+    fn rules_continue_after_the_tables() {
         let at = |year, month, day, hour: i64| days(year, month, day).unwrap() * 86_400 + hour * 3_600;
         let berlin = Zone::read("Europe/Berlin").unwrap();
         // The last Sundays of March and October, at 01:00 UTC.
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rules_behind_the_tables_rest_upon() {
+    fn assumptions_of_the_rules_after_the_tables() {
         for first_month in [1, 3] {
             let mut weekdays: Vec<i64> =
                 LAST_YEARS.map(|year| days(year, first_month, 1).unwrap().rem_euclid(7)).collect();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_speaks_again_may_be_behind() {
+    fn an_input_that_wakes_up_may_lag() {
         let mut frontier = two_inputs();
         assert_eq!(frontier.rest(1), Some(5));
         assert_eq!(frontier.advance(1, 4), None);

@@ -70,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_holds_says_nothing() {
+    fn a_law_that_holds_is_silent() {
         law!(1 < 2, "one is less than {}", 2);
     }
 
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "a law of event time is broken: 3 is less than 2"))]
-    fn a_law_that_is_broken_says_so() {
+    fn a_broken_law_panics() {
         let three = 3;
         law!(three < 2, "{three} is less than 2");
     }

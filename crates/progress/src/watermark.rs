@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_told_comes_as_far_and_no_further() {
+    fn an_imposed_watermark_is_reached_and_not_passed() {
         let mut source = at_ten();
         source.advance_to(5);
         assert_eq!(source.watermark(), 8);
@@ -292,7 +292,7 @@ mod tests {
     proptest! {
         /// A carried watermark before its row judges that row; one after it judges the next.
         #[test]
-        fn a_mark_stands_where_it_is_said_to(
+        fn a_mark_applies_before_or_after_its_row(
             rows in prop::collection::vec((any_time(), prop::option::of(-100_i64..100)), 1..40),
             first in prop::option::of(-100_i64..100),
             delay in 0_i64..5,

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_is_used_again() {
+    fn dropped_buffers_are_reused() {
         let mut buffers = Buffers::default();
         let first = places(&batch_of(&mut buffers));
         for _ in 0..5 {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_is_left_alone() {
+    fn a_shared_buffer_is_not_written() {
         let mut buffers = Buffers::default();
         let first = batch_of(&mut buffers);
         let column = first.column(0).slice(7, 1);

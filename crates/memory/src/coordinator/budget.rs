@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn payload_stands_in_the_way_of_logs_and_not_of_state() {
+    fn payload_blocks_logs_but_not_state() {
         let budget = Budget::new(800);
         budget.pin(750);
         assert!(!budget.try_grow(1));

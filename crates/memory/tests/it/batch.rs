@@ -60,7 +60,7 @@ fn a_missing_column_is_named_beside_those_there_are() {
 }
 
 #[test]
-fn a_column_that_nobody_reads_is_checked_as_well() {
+fn an_unread_column_is_checked_as_well() {
     let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
     let columns = SourceColumns::new(schema, vec![false]);
     assert!(!columns.is_read(0));

@@ -55,7 +55,7 @@ fn exported_rows_outlive_everything_else() {
 }
 
 #[test]
-fn a_user_who_keeps_everything_stalls_nobody() {
+fn a_user_who_keeps_everything_stalls_no_log() {
     const BUDGET_BYTES: usize = 4 << 20;
     // 200 MB, unless the environment asks for less.
     let total = setting("PENSTOCK_TEST_ROWS", 1_000_000) as i64 * 25 / 2;

@@ -108,7 +108,7 @@ fn a_log_that_is_used_goes_to_full_blocks() {
 }
 
 #[test]
-fn a_burst_leaves_nothing_behind_when_the_log_is_trimmed() {
+fn a_trimmed_log_keeps_nothing_of_a_burst() {
     let rows = Rows::new(vec![(DataType::Int64, false), (DataType::Utf8, true)]);
     let coordinator = coordinator(64 << 20, 64 << 20);
     let options = LogOptions::default();

@@ -68,7 +68,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_edge_says_so_until_somebody_reads() {
+fn a_full_edge_refuses_until_a_reader_advances() {
     let rows = Rows::new(vec![(DataType::Int64, true), (DataType::Utf8, true)]);
     for (name, kind) in MemoryKind::NAMES {
         let coordinator = coordinator(1 << 20, 1 << 20);

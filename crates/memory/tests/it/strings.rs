@@ -155,7 +155,7 @@ fn a_filter_that_lets_little_through_does_not_keep_the_source_alive() {
 }
 
 #[test]
-fn nobody_follows_what_stands_under_a_null() {
+fn views_under_a_null_are_not_followed() {
     let coordinator = coordinator(BUDGET_BYTES, BUDGET_BYTES);
     let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let tracked = Tracked::new(1000);

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_may_leave_128_bits_and_come_back() {
+    fn totals_may_exceed_128_bits_and_return() {
         let mut total = Exact::default();
         let mut half = Exact::default();
         for value in [i128::MAX, i128::MAX, 5] {

@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(debug_assertions, should_panic(expected = "a window of 19 comes after the watermark 20"))]
-    fn a_window_that_comes_too_late_is_found_out() {
+    fn a_window_emitted_too_late_is_detected() {
         at_twenty().check_result(2);
         at_twenty().check_result(1);
     }

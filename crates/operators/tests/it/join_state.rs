@@ -83,7 +83,7 @@ fn bytes_cover_what_is_kept_and_return_when_windows_close() {
 }
 
 #[test]
-fn rows_that_nobody_can_match_are_not_kept() {
+fn rows_without_a_possible_match_are_not_kept() {
     let mut join = WindowJoin::new(spec(10, JoinKind::Left, Physical::I64));
     feed(&mut join, 1, &[(1, None, text("of the side that goes nowhere alone"))]);
     assert_eq!((join.bytes(), join.close_open()), (0, None));

@@ -62,7 +62,7 @@ fn sessions_do_not_go_back() {
 
 #[test]
 #[should_panic(expected = "windows go back from 10 to 9")]
-fn windows_do_not_go_back_behind_the_clock() {
+fn windows_do_not_go_back_after_closing_by_the_clock() {
     let mut harness = tumbling();
     harness.consume(&[event(5)], false);
     assert_eq!(harness.operator.close_open(), Some(10));
@@ -72,12 +72,12 @@ fn windows_do_not_go_back_behind_the_clock() {
 
 #[test]
 #[should_panic(expected = "a window of 9 comes after the watermark 50")]
-fn a_window_that_comes_too_late_is_found_out() {
+fn a_window_emitted_too_late_is_detected() {
     merge_too_late(tumbling(), tumbling());
 }
 
 #[test]
 #[should_panic(expected = "a session of Some(14) comes after the watermark 41")]
-fn a_session_that_comes_too_late_is_found_out() {
+fn a_session_emitted_too_late_is_detected() {
     merge_too_late(sessions(), sessions());
 }

@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_refused_with_both_rows(
+    fn a_duplicate_key_is_refused_with_both_rows(
         keys in prop::collection::vec(prop::option::weighted(0.9, 0_i64..12), 0..16),
     ) {
         let table = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(keys.clone())) as ArrayRef)]).unwrap();

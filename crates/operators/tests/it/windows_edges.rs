@@ -304,7 +304,7 @@ fn one_pane_does_not_keep_the_keys_of_others() {
 
 /// Emitted sessions hold no memory because of one that stays.
 #[test]
-fn sessions_that_leave_give_back_what_they_held() {
+fn emitted_sessions_release_their_state() {
     let gap = 100;
     let aggregates = vec![(AggregateKind::Count, None), (AggregateKind::CountDistinct, Some(0))];
     let plan = Plan { aggregates, ..counting(Windows::session(gap).unwrap()) };

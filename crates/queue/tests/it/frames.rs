@@ -85,7 +85,7 @@ fn signals_stand_where_they_were_put() {
 }
 
 #[test]
-fn what_nobody_consumed_is_let_go_of() {
+fn unconsumed_frames_are_released() {
     let value = Arc::new(7);
     let (mut writer, reader) = frames::<char, _>(FrameShape { frames: 2, words: 1, signals: 1, kept: 2 });
     writer.append(1, |_, _, kept| kept.push(Arc::clone(&value)).unwrap());

@@ -15,7 +15,7 @@ const SHORT: Duration = Duration::from_millis(1);
 
 type Log = Writer<Arc<u32>, u8>;
 
-fn nobody() -> Arc<dyn Wake> {
+fn no_wake() -> Arc<dyn Wake> {
     Arc::new(NoWake)
 }
 
@@ -43,7 +43,7 @@ fn woken(gate: &Gate) -> bool {
 #[test]
 fn rows_come_in_runs_that_lie_in_one_chunk() {
     let mut writer = log(4, &[3, 2]);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     assert_eq!(reader.peek(), LogNext::Nothing);
     writer.publish(2);
     assert_eq!(rows(&mut reader), (0, 0, 2, 0));
@@ -82,7 +82,7 @@ fn the_writer_finds_the_chunks_that_it_fills() {
 #[test]
 fn a_chunk_is_reclaimed_when_everyone_has_left_it() {
     let mut writer = log(2, &[2, 2]);
-    let (mut fast, mut slow) = (writer.join(nobody()), writer.join(nobody()));
+    let (mut fast, mut slow) = (writer.join(no_wake()), writer.join(no_wake()));
     assert_eq!(writer.reclaim(), None, "nothing was written");
     writer.publish(2);
     assert_eq!(rows(&mut fast), (0, 0, 2, 0));
@@ -101,7 +101,7 @@ fn a_chunk_is_reclaimed_when_everyone_has_left_it() {
 #[test]
 fn a_reclaimed_chunk_has_no_other_owner() {
     let mut writer = log(2, &[1, 1]);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.publish(2);
     assert_eq!(rows(&mut reader), (0, 0, 1, 0));
     reader.advance(1);
@@ -123,7 +123,7 @@ fn a_reader_that_left_holds_nothing_back() {
     let mut writer = log(2, &[2, 2]);
     let gate = Arc::new(Gate::new());
     writer.set_wake(gate.clone());
-    let reader = writer.join(nobody());
+    let reader = writer.join(no_wake());
     writer.publish(2);
     writer.signal(1).unwrap();
     assert_eq!((writer.reclaim(), writer.readers()), (None, 1));
@@ -143,7 +143,7 @@ fn a_reader_joins_at_the_end_with_the_current_watermark() {
     writer.publish(3);
     writer.signal(1).unwrap();
     writer.watermark(20);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     assert_eq!((reader.position(), reader.pending(), reader.watermark()), (3, 0, i64::MIN));
     assert_eq!(reader.gauge().work(), Work { rows: 0, signals: 1 });
     writer.publish(2);
@@ -164,7 +164,7 @@ fn a_reader_joins_at_the_end_with_the_current_watermark() {
 #[test]
 fn signals_stand_before_the_row_at_their_position() {
     let mut writer = log(2, &[4, 4]);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.publish(1);
     writer.signal(1).unwrap();
     writer.watermark(5);
@@ -189,7 +189,7 @@ fn signals_stand_before_the_row_at_their_position() {
 #[test]
 fn watermarks_at_one_position_take_no_room() {
     let mut writer = Log::new(1, 1);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     for value in 0..100 {
         writer.watermark(value);
     }
@@ -208,7 +208,7 @@ fn watermarks_at_one_position_take_no_room() {
 #[test]
 fn a_watermark_that_was_passed_does_not_come_again() {
     let mut writer = log(1, &[4]);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.watermark(5);
     assert_eq!(reader.peek(), LogNext::Watermark(5));
     reader.pass();
@@ -223,7 +223,7 @@ fn a_full_ring_pushes_back() {
     writer.add(Arc::new(0), 4);
     let gate = Arc::new(Gate::new());
     writer.set_wake(gate.clone());
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.signal(1).unwrap();
     writer.watermark(5);
     assert_eq!(writer.signal(2), Err(2), "the watermark in front took the last slot");
@@ -248,7 +248,7 @@ fn a_full_ring_pushes_back() {
 fn rows_do_not_overtake_a_watermark() {
     let mut writer = Log::new(1, 1);
     writer.add(Arc::new(0), 4);
-    let _reader = writer.join(nobody());
+    let _reader = writer.join(no_wake());
     writer.signal(1).unwrap();
     writer.watermark(5);
     writer.publish(1);
@@ -270,7 +270,7 @@ fn a_full_directory_takes_no_chunk() {
 #[should_panic(expected = "only peeked rows are consumed")]
 fn rows_are_consumed_as_far_as_they_were_shown() {
     let mut writer = log(1, &[4]);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.publish(1);
     assert_eq!(rows(&mut reader), (0, 0, 1, 0));
     writer.publish(1);
@@ -281,7 +281,7 @@ fn rows_are_consumed_as_far_as_they_were_shown() {
 #[should_panic(expected = "only a peeked signal is passed")]
 fn a_signal_is_passed_once() {
     let mut writer = log(1, &[4]);
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.signal(1).unwrap();
     writer.signal(2).unwrap();
     assert_eq!(reader.peek(), LogNext::Signal(1));
@@ -315,7 +315,7 @@ fn the_writer_is_woken_when_a_reader_leaves_a_chunk() {
     let mut writer = log(2, &[2, 2]);
     let gate = Arc::new(Gate::new());
     writer.set_wake(gate.clone());
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.publish(4);
     assert_eq!(rows(&mut reader), (0, 0, 2, 0));
     reader.advance(1);
@@ -330,7 +330,7 @@ fn chunks_go_with_the_last_side_and_not_with_a_gauge() {
     let chunk = Arc::new(7);
     let mut writer = Log::new(2, 1);
     writer.add(chunk.clone(), 4);
-    let reader = writer.join(nobody());
+    let reader = writer.join(no_wake());
     let gauge = reader.gauge();
     writer.publish(3);
     drop(writer);
@@ -351,7 +351,7 @@ fn a_wake_up_that_panics_takes_nothing_with_it() {
     }
     let mut writer = log(2, &[1, 1]);
     writer.set_wake(Arc::new(Broken));
-    let mut reader = writer.join(nobody());
+    let mut reader = writer.join(no_wake());
     writer.signal(1).unwrap();
     writer.publish(2);
     let caught = |act: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(act)).is_err();

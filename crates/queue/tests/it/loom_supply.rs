@@ -91,7 +91,7 @@ fn wait(order: &mut SupplyOrder<u32, Item>, gate: &Gate) -> Result<Item, Refused
 }
 
 #[test]
-fn a_thing_goes_to_the_customer_and_back() {
+fn an_item_goes_to_the_customer_and_back() {
     check(|| {
         let supply = Things::new();
         let maker = start(&supply);
@@ -111,7 +111,7 @@ fn a_thing_goes_to_the_customer_and_back() {
 }
 
 #[test]
-fn what_is_made_for_a_customer_who_left_comes_back() {
+fn an_item_for_a_customer_that_left_is_returned() {
     check(|| {
         let supply = Things::new();
         let maker = start(&supply);
@@ -125,7 +125,7 @@ fn what_is_made_for_a_customer_who_left_comes_back() {
 }
 
 #[test]
-fn what_is_filled_in_for_a_customer_who_leaves_comes_back() {
+fn an_item_filled_in_for_a_leaving_customer_is_returned() {
     check(|| {
         let supply = Things::new();
         let maker = start(&supply);
@@ -189,7 +189,7 @@ fn a_customer_gets_an_answer_although_the_supply_closes() {
 }
 
 #[test]
-fn what_comes_back_while_the_supply_closes_is_not_lost() {
+fn an_item_returned_while_the_supply_closes_is_not_lost() {
     check(|| {
         let supply = Things::new();
         let maker = start(&supply);

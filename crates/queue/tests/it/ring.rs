@@ -56,7 +56,7 @@ fn what_was_pushed_outlives_the_producer() {
 }
 
 #[test]
-fn a_producer_learns_that_nobody_listens() {
+fn a_producer_learns_that_the_consumer_is_gone() {
     let (mut producer, consumer) = ring(1);
     producer.try_push(1).unwrap();
     let leaving = thread::spawn(move || drop(consumer));
@@ -67,7 +67,7 @@ fn a_producer_learns_that_nobody_listens() {
 }
 
 #[test]
-fn values_left_behind_are_dropped() {
+fn unpopped_values_are_dropped() {
     let value = Arc::new(());
     let (mut producer, consumer) = ring(4);
     producer.try_push(Arc::clone(&value)).unwrap();

@@ -132,7 +132,7 @@ fn a_closed_supply_refuses_at_once() {
 }
 
 #[test]
-fn a_customer_who_leaves_gives_the_thing_back() {
+fn a_customer_that_leaves_returns_the_item() {
     let supply = Strings::new();
     let maker = start(&supply, Works::default());
     let gate = Arc::new(Gate::new());
@@ -171,7 +171,7 @@ impl Maker<u32, String> for Broken {
 }
 
 #[test]
-fn nobody_waits_for_a_maker_that_broke() {
+fn customers_do_not_wait_for_a_maker_that_panicked() {
     let supply = Strings::new();
     let gate = Arc::new(Gate::new());
     let mut orders: Vec<_> = (0..3).map(|_| supply.order(Arc::clone(&gate) as _)).collect();

@@ -94,7 +94,7 @@ fn arrivals_grow_evenly_to_the_peak() {
 }
 
 #[test]
-fn traffic_is_dense_and_slow_behind_accidents_only() {
+fn traffic_is_dense_and_slow_upstream_of_accidents_only() {
     let (lrb, rows) = &*BUSY;
     let is_slow = |&(_, &(cars, speed)): &(&_, &(usize, f64))| cars > 50 && speed < 40.0;
     let cells = segments(rows);
@@ -155,7 +155,7 @@ proptest! {
 }
 
 #[test]
-fn two_cars_stand_in_each_accident_and_nobody_else_does() {
+fn only_the_two_cars_of_each_accident_stand_still() {
     let (lrb, rows) = &*BUSY;
     let accidents = lrb.accidents();
     assert!(accidents.len() >= 4, "{accidents:?}");

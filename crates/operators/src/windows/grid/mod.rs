@@ -10,7 +10,7 @@
 //! - those below `gone` can no longer be corrected. Without allowed lateness that is `closed`.
 //!
 //! GRID-1. A row that was on time for all of its windows is in `panes`; one that was too late for the first of them is
-//!     in `sides` under the first it counts in, until that window is closed.
+//!     in `sides` under the first it counts in, until that window is emitted.
 //! GRID-2. A pane of an emitted window is not updated by rows, only by state from `sides`.
 //! GRID-3. `firsts[n]` is a part of window `n` besides its panes: state that was split off another operator.
 //! GRID-4. With allowed lateness, `finals[n]` holds the emitted state of window `n` and, separately, the rows that

@@ -7,8 +7,8 @@
 //!     bridges two of them merges them.
 //! SESSION-2. A row is late when a session of that row alone would be over: `time + gap` is at or below its watermark.
 //!     A session is emitted when no on-time row can reach it: the watermark is at least `last + 2 * gap - 1`.
-//! SESSION-3. The queue holds an entry for each live session, under a time at or below its last. An entry is valid
-//!     only if its time equals the slot's `queued`.
+//! SESSION-3. The queue holds an entry for each live session, under a time at or below its last. An entry is valid only
+//!     if its slot is live and `queued` there equals that time.
 //! SESSION-4. Slots and keys without a session are dropped, with their memory, once they outnumber the others by far.
 
 mod emission;
