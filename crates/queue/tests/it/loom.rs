@@ -10,7 +10,7 @@ use std::time::Duration;
 use loom::thread;
 use penstock_queue::gate::Gate;
 use penstock_queue::log::Work;
-use penstock_queue::ring::frames::{Next, Reader, Shape, Writer, frames};
+use penstock_queue::ring::frames::{FrameNext, FrameReader, FrameShape, FrameWriter, frames};
 use penstock_queue::ring::{Popped, ring};
 use penstock_queue::run_request::RunRequest;
 use penstock_queue::sync::{Arc, AtomicU32, Ordering};
@@ -75,7 +75,7 @@ fn a_blocked_producer_learns_that_the_consumer_left() {
 }
 
 #[test]
-fn a_blocked_producer_learns_that_the_consumer_left() {
+fn a_blocked_producer_learns_that_no_consumer_will_pop() {
     check(|| {
         let (mut producer, consumer) = ring(1);
         producer.try_push(1_u32).unwrap();
@@ -140,13 +140,13 @@ fn a_batch_arrives_whole() {
 }
 
 /// One word with the number of the frame, and a kept value of that number per frame.
-type Frames = (Writer<u8, u64>, Reader<u8, u64>);
+type Frames = (FrameWriter<u8, u64>, FrameReader<u8, u64>);
 
 fn open(frame_count: usize) -> Frames {
-    frames(Shape { frames: frame_count, words: 1, signals: 1, kept: 1 })
+    frames(FrameShape { frames: frame_count, words: 1, signals: 1, kept: 1 })
 }
 
-fn append(writer: &mut Writer<u8, u64>, first: u64, count: usize) {
+fn append(writer: &mut FrameWriter<u8, u64>, first: u64, count: usize) {
     writer.append(count, |some, blank, kept| {
         blank.put(0, some.clone().map(|number| first + number as u64));
         some.for_each(|number| kept.push(first + number as u64).unwrap());
@@ -160,9 +160,9 @@ enum Item {
 }
 
 /// Consumes what comes next; `Err(true)` means that the writer is gone.
-fn take(reader: &mut Reader<u8, u64>) -> Result<Item, bool> {
+fn take(reader: &mut FrameReader<u8, u64>) -> Result<Item, bool> {
     match reader.peek(2) {
-        Next::Frames(count) => {
+        FrameNext::Frames(count) => {
             let first = reader.kept_position() as u64;
             for (number, word) in (first..).zip(reader.frames(count).word(0)) {
                 assert_eq!(word, number, "a frame that is not there");
@@ -176,12 +176,12 @@ fn take(reader: &mut Reader<u8, u64>) -> Result<Item, bool> {
             reader.advance(count, end as usize);
             Ok(Item::Frames(first..end))
         }
-        Next::Signal(signal) => {
+        FrameNext::Signal(signal) => {
             reader.pass();
             Ok(Item::Signal(signal))
         }
-        Next::Nothing => Err(false),
-        Next::Closed => Err(true),
+        FrameNext::Nothing => Err(false),
+        FrameNext::Closed => Err(true),
     }
 }
 
