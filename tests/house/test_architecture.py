@@ -17,6 +17,7 @@ ORDER = [
     "progress",
     "expr",
     "operators",
+    "plan",
     "scheduler",
     "engine",
     "workloads",

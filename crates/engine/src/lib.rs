@@ -4,7 +4,7 @@
 //! them at a time: each becomes a [`Query`], compiled into tasks over runs with edges between them, which a few workers
 //! run as a policy ranks them.
 //!
-//! - [`plan`]: steps, schemas, `explain()`, JSON
+//! - [`explain`]: how each operator of a plan is spread over workers
 //! - [`options`]: how an engine runs plans
 //! - `pipeline`: from a plan to tasks; `tasks`: what runs
 //! - [`engine`]: workers, the epoch thread, queries that come and go
@@ -22,7 +22,6 @@ pub mod metrics;
 pub mod options;
 pub mod output;
 mod pipeline;
-pub mod plan;
 pub mod query;
 pub mod share;
 pub mod standing;
@@ -34,8 +33,10 @@ pub use groups::key_groups;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
 pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions, Strategy};
 pub use output::{OperatorReport, Output};
+pub use penstock_plan as plan;
+pub use penstock_plan::{Aggregate, Plan};
 pub use penstock_types::OutsideError;
-pub use plan::{Aggregate, Plan};
+pub use pipeline::explain;
 pub use query::{Query, QueryMetrics, Status, Waiting};
 pub use share::{OnLag, SharedSource};
 pub use standing::{Part, PartOptions, Standing, StandingError};

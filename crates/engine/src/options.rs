@@ -5,12 +5,11 @@ use penstock_memory::coordinator;
 use penstock_memory::platform::Platform;
 use penstock_memory::shape::ShapeOptions;
 use penstock_queue::schedule::MOST_WORKERS;
-use penstock_types::PlanError;
-use penstock_types::closest;
 
 use crate::clock::Timepiece;
 
 pub use penstock_scheduler::PolicyKind;
+pub use penstock_types::choose;
 
 /// Which operators make up a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,24 +113,5 @@ impl EngineOptions {
     pub fn worker_count(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.workers.unwrap_or_else(cores).clamp(1, MOST_WORKERS)
-    }
-}
-
-/// The one of `names` that `text` says, or an error that names them all.
-pub fn choose<T: Copy>(option: &str, text: &str, names: &[(&'static str, T)]) -> Result<T, PlanError> {
-    if let Some((_, chosen)) = names.iter().find(|(name, _)| *name == text) {
-        return Ok(*chosen);
-    }
-    let all: Vec<String> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-    let hint = closest(text, names.iter().map(|(name, _)| *name))
-        .map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
-    Err(PlanError::Invalid(format!("{option} is {}, not \"{text}\"{hint}", listed(&all))))
-}
-
-fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }
 }

@@ -17,22 +17,22 @@ use crate::raised::Raised;
 use crate::slot::Slot;
 
 /// The slots of the functions of these steps, unless somebody else has the function (SLOT-1).
-pub(crate) fn own_slots(visit_own: impl FnOnce(&mut dyn FnMut(&Step))) -> Vec<Arc<Slot>> {
+pub(crate) fn own_slots(visit_own: impl FnOnce(&mut dyn FnMut(&dyn Step))) -> Vec<Arc<Slot>> {
     let mut slots = Vec::new();
-    visit_own(&mut |step| match step {
-        Step::Map(step) if Arc::strong_count(&step.function.0) == 1 => {
-            let function = step.function.0.as_any().downcast_ref::<PyFunction>();
+    visit_own(&mut |step| {
+        if let Some(function) = step.function()
+            && Arc::strong_count(&function.0) == 1
+        {
+            let function = function.0.as_any().downcast_ref::<PyFunction>();
             slots.extend(function.map(|function| Arc::clone(&function.function)));
         }
-        Step::Stream(stream) => {
-            if let Some(Watermarks::Function(function)) = &stream.watermark
-                && Arc::strong_count(function) == 1
-            {
-                let function = function.as_any().downcast_ref::<PyWatermarks>();
-                slots.extend(function.map(|function| Arc::clone(&function.function)));
-            }
+        if let Some(stream) = step.as_stream()
+            && let Some(Watermarks::Function(function)) = &stream.watermark
+            && Arc::strong_count(function) == 1
+        {
+            let function = function.as_any().downcast_ref::<PyWatermarks>();
+            slots.extend(function.map(|function| Arc::clone(&function.function)));
         }
-        _ => {}
     });
     slots
 }

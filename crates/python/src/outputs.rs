@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use penstock_border::guarded;
 use penstock_engine::plan::Outputs as Inner;
-use penstock_engine::plan::stages::{Origin, Spread, Stages};
-use penstock_engine::{Part, PartOptions, Standing, StandingError};
+use penstock_engine::plan::stages::{Spread, StageOrigin, Stages};
+use penstock_engine::{Part, PartOptions, Standing, StandingError, explain};
 use penstock_types::PlanError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -80,7 +80,7 @@ impl Outputs {
         let strategy = read_strategy(py, strategy)?;
         match workers {
             None => Ok(self.inner.explain()),
-            Some(workers) => self.inner.explain_on(workers, strategy).map_err(|error| plan_error(py, error)),
+            Some(workers) => explain(&self.inner, workers, strategy).map_err(|error| plan_error(py, error)),
         }
     }
 
@@ -110,11 +110,11 @@ impl Outputs {
         let parts = stages.into_iter().map(|stage| {
             let inputs = stage.inputs.into_iter().map(|input| {
                 let (from, name) = match input.origin {
-                    Origin::Stream(name) => (None, name),
-                    Origin::Stage(number, name) => (Some(number), name),
+                    StageOrigin::Stream(name) => (None, name),
+                    StageOrigin::Stage(number, name) => (Some(number), name),
                 };
                 let (spread, keys) = match input.spread {
-                    Spread::Anyhow => ("anyhow", Vec::new()),
+                    Spread::Unpartitioned => ("anyhow", Vec::new()),
                     Spread::ByKey(keys) => ("by_key", keys),
                     Spread::Together => ("together", Vec::new()),
                 };

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod choice;
 mod duration;
 mod error;
 mod key_group;
@@ -14,6 +15,7 @@ mod suggest;
 mod tick;
 mod type_name;
 
+pub use choice::choose;
 pub use duration::Span;
 pub use error::{ComputeError, OutsideError, PlanError, SizeError};
 pub use key_group::{KEY_GROUPS, KeyGroup, KeyGroups};

@@ -8,7 +8,7 @@ use penstock_types::{PlanError, closest};
 use super::Input;
 use crate::clock;
 use crate::error::StartError;
-use crate::plan::{Outputs, Step, StreamStep, WatermarkFunction, Watermarks};
+use crate::plan::{Outputs, StreamStep, WatermarkFunction, Watermarks};
 use crate::tasks::feed::FeedEnd;
 use crate::tasks::readers::SourceReader;
 use crate::tasks::readers::push::PushReader;
@@ -68,8 +68,8 @@ pub(super) fn in_order(
     }
     let mut ordered = Vec::new();
     for node in graph.nodes() {
-        let Step::Stream(stream) = node.step() else { continue };
-        let name = node.step().stream_name().expect("a stream has a name");
+        let Some(stream) = node.step().as_stream() else { continue };
+        let name = stream.data_name();
         let Some(place) = inputs.iter().position(|(given, _)| given == name) else {
             return invalid(format!("there is no data for the stream \"{name}\""));
         };

@@ -4,25 +4,29 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use penstock_memory::coordinator::StateAccount;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
     Coordinator, EdgeReader, EdgeWriter, Layout, LogOptions, MemoryKind, OpenError, Physical, SlotId,
 };
+use penstock_operators::LookupTable;
+use penstock_plan::{KeyedTable, Made, Resources};
 use penstock_queue::wake::Wake;
 use penstock_scheduler::{Arrivals, Profile, rows_per_run};
 use penstock_types::PlanError;
 
 use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
 use super::edges::{EdgePlan, SinkReader};
+use super::opening;
 use super::order::in_order;
 use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
 use super::spreading::{Spread, Spreading};
-use super::strands::{Operator, OperatorId, StrandId, Strands};
+use super::strands::{OperatorId, StrandId, Strands};
 use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::options::{Chaining, RunOptions};
-use crate::plan::{Function, Outputs, Step, StreamStep};
+use crate::plan::{Function, Outputs, StreamStep};
 use crate::query::tables::LiveTable;
 use crate::standing::Part;
 use crate::tasks::account::{self, Account, LateRows, Role, SourceCounts};
@@ -85,6 +89,9 @@ pub(crate) struct Ways<'a> {
     pub(crate) functions: &'a [(Function, Function)],
 }
 
+/// What a table is charged, for as long as a task looks rows up in it.
+type Charge = Arc<Mutex<StateAccount>>;
+
 /// Makes tasks.
 pub(crate) struct Assembler<'a> {
     pub(crate) options: &'a RunOptions,
@@ -114,9 +121,11 @@ pub(super) struct Assembly<'a> {
     pub(super) tables: Vec<LiveTable>,
     pub(super) on_error: OnError,
     pub(super) letters: Option<Results>,
-    pub(super) outputs: &'a Outputs,
     pub(super) part: Option<&'a Part>,
-    functions: &'a [(Function, Function)],
+    /// What all instances of its operators share.
+    pub(super) resources: Resources,
+    /// The charge for each table that rows are looked up in.
+    charges: Vec<(Arc<LookupTable>, Charge)>,
     /// How each operator runs on several workers.
     pub(super) spreading: Spreading,
     spreads: Vec<Spread>,
@@ -129,22 +138,6 @@ pub(super) struct Assembly<'a> {
 }
 
 impl Assembler<'_> {
-    fn link(&self, op: &mut Op) -> Result<Link, StartError> {
-        let stage = op.stage.take().expect("an operator stands in one task");
-        let mut charged = None;
-        if let Some(table) = &op.table {
-            let (mut account, bytes) = (self.coordinator.state_account(), table.step.indexed().bytes());
-            account.set(bytes).map_err(|limit| StartError::Table {
-                operator: op.name.to_owned(),
-                bytes,
-                limit,
-            })?;
-            charged = Some(Arc::new(Mutex::new(account)));
-        }
-        let sight = op.sight.take();
-        Ok(Link { name: op.name, stage, profile: Arc::new(Profile::default()), sight, table_charge: charged })
-    }
-
     pub(super) fn writer(
         &self,
         layout: Layout,
@@ -205,9 +198,9 @@ impl Assembler<'_> {
             tables: Vec::new(),
             on_error,
             letters: letters.cloned(),
-            outputs,
             part,
-            functions,
+            resources: Resources::new(functions),
+            charges: Vec::new(),
             spreading,
             spreads,
             counted: HashMap::new(),
@@ -259,19 +252,44 @@ impl Assembly<'_> {
         ops: std::ops::Range<usize>,
     ) -> Result<Chain, StartError> {
         let role = if self.strands.strands[strand].is_raw { Role::Stage } else { Role::Tail };
-        let segment = &mut self.strands.strands[strand].segment;
         let mut links = Vec::new();
-        for op in &mut segment.ops[ops] {
-            let link = self.by.link(op)?;
+        let ops = self.strands.strands[strand].segment.ops[ops].to_vec();
+        for op in &ops {
+            let link = self.link(op)?;
             self.account.operators.push(named(link.name, role, &link.profile));
-            if let (Some(table), Some(charged)) = (op.table.take(), &link.table_charge) {
-                self.tables.push(LiveTable { table: Mutex::new(table), charged: Arc::downgrade(charged) });
-            }
             links.push(link);
         }
-        let (run, rejected) = (segment.run(), Arc::default());
+        let (run, rejected) = (self.strands.strands[strand].segment.scope.run(), Arc::default());
         self.account.count_rejected(role, &rejected);
         Ok(Chain { run, links, rejected })
+    }
+
+    /// Makes an instance of a stateless operator.
+    pub(super) fn link(&mut self, op: &Op) -> Result<Link, StartError> {
+        let charged = op.table().map(|table| self.charge(op, table)).transpose()?;
+        let stage = op.make(&self.resources)?;
+        let sight = op.sight().map(|columns| Sight::new(&columns.schema, &columns.slots));
+        Ok(Link { name: op.name, stage, profile: Arc::new(Profile::default()), sight, table_charge: charged })
+    }
+
+    /// Charges the budget for a table, once for all instances that look rows up in it.
+    fn charge(&mut self, op: &Op, table: &KeyedTable) -> Result<Charge, StartError> {
+        let indexed = table.indexed();
+        if let Some((_, charge)) = self.charges.iter().find(|(known, _)| Arc::ptr_eq(known, indexed)) {
+            return Ok(Arc::clone(charge));
+        }
+        let (mut account, bytes) = (self.by.coordinator.state_account(), indexed.bytes());
+        account.set(bytes).map_err(|limit| StartError::Table {
+            operator: op.name.to_owned(),
+            bytes,
+            limit,
+        })?;
+        let charge = Arc::new(Mutex::new(account));
+        self.charges.push((Arc::clone(indexed), Arc::clone(&charge)));
+        let place = self.resources.open_table(indexed);
+        let stream = Arc::clone(&op.columns().schema);
+        self.tables.push(LiveTable::new(table.clone(), stream, place, &charge));
+        Ok(charge)
     }
 
     fn input(
@@ -306,13 +324,13 @@ impl Assembly<'_> {
         reads: &mut Vec<(u64, usize)>,
         waits: &mut Vec<EdgeLook>,
     ) -> Result<Input, StartError> {
-        let stream = &mut self.strands.streams[number];
+        let stream = &self.strands.streams[number];
         match origin {
             Origin::Own(reader) => {
-                let rows = self.by.rows_per_run(stream.columns.row_width());
-                let (columns, idle_after_ns) = (stream.columns.clone(), stream.step().idle_after_ns);
+                let columns = opening::columns(stream);
+                let rows = self.by.rows_per_run(columns.row_width());
                 let begin = Arc::new(AtomicBool::new(true));
-                let clock = (stream.clock.take(), idle_after_ns);
+                let clock = (opening::clock(stream), stream.step().idle_after_ns);
                 let mut source = Source::new(columns, clock, rows, reader, begin);
                 if let Some(part) = self.part {
                     source.restore(part, number);
@@ -325,7 +343,7 @@ impl Assembly<'_> {
             Origin::Shared { reader, stream: shared, lag, id } => {
                 lag.connect(&(Arc::clone(bell) as Arc<dyn Waker>));
                 let (step, schema) = (stream.step().clone(), Arc::clone(stream.node.schema()));
-                let time = stream.clock.as_ref().map(|clock| clock.slot);
+                let time = stream.clock.map(|clock| clock.time);
                 let segment = &mut self.strands.strands[stream.strand].segment;
                 let slots = inlet_slots((&step, &schema), &shared, time, segment)?;
                 waits.push((reader.gauge(), Arc::clone(&shared.arrivals)));
@@ -361,7 +379,7 @@ impl Assembly<'_> {
             if let (Input::Edge(inlet), Some(part), Some((operator, _)), Some(gauge)) =
                 (&mut made_one, draft.part, &draft.operator, &share)
             {
-                let slot = self.strands.operators[*operator].ports[port].group();
+                let slot = self.strands.operators[*operator].ports[port].group;
                 inlet.share = slot.map(|slot| Box::new(Share::new(slot, part, gauge)));
             }
             made.push((made_one, port));
@@ -432,12 +450,12 @@ impl Assembly<'_> {
     /// How those behind a task learn which watermark a row is judged by, if they ask.
     pub(super) fn judging(&self, draft: &Draft, inputs: &[(DraftInput, usize)]) -> Judging {
         let (strand, _) = draft.out;
-        let Some(clock) = self.strands.strands[strand].segment.clock else { return Judging::AsItStands };
+        let Some(clock) = self.strands.strands[strand].segment.scope.clock() else {
+            return Judging::AsItStands;
+        };
         let carries_time =
             self.edges.get(&draft.out_key()).is_some_and(|edge| edge.slots.contains(&clock.time));
-        let calls = |(operator, _): &(usize, _)| {
-            matches!(self.strands.operators[*operator].node.step(), Step::Map(_))
-        };
+        let calls = |(operator, _): &(usize, _)| self.strands.operators[*operator].calls_function();
         let makes_results = draft.operator.as_ref().is_some_and(|operator| !calls(operator));
         if !carries_time {
             return Judging::AsItStands;
@@ -490,7 +508,7 @@ impl Assembly<'_> {
             Some(_) => {
                 let key = EdgeKey::Late(operator, self.drafts[task].part_number());
                 let from = self.edges.get(&key).map_or_else(Vec::new, |edge| edge.slots.clone());
-                let kinds = self.strands.strands[ports[0]].segment.kinds_of(&from);
+                let kinds = self.strands.strands[ports[0]].segment.scope.kinds_of(&from);
                 let (mut outlet, mut tasks) = self.outlet((key, task), Judging::AsItStands, sink_bells)?;
                 readers.append(&mut tasks);
                 let mut run = penstock_memory::Run::new();
@@ -499,11 +517,8 @@ impl Assembly<'_> {
                 Some(LateWay::new(outlet, from, run))
             }
         };
-        let close_after_ns = match self.strands.operators[operator].node.step() {
-            Step::Window(step) => step.close_after_ns,
-            _ => None,
-        };
-        let row_bytes = self.strands.strands[results].segment.row_bytes();
+        let close_after_ns = self.strands.operators[operator].node.step().closes_after_ns();
+        let row_bytes = self.strands.strands[results].segment.scope.row_bytes();
         let chain = self.chain(results, tail)?;
         let state = self.by.coordinator.state_account();
         let rows_per_run = self.by.rows_per_run(row_bytes);
@@ -516,21 +531,16 @@ impl Assembly<'_> {
 
     /// What takes runs in and gives others out.
     fn inside(&self, task: usize, operator: usize) -> Result<Inside, StartError> {
-        let Operator { node, ports, results, .. } = &self.strands.operators[operator];
-        let Step::Map(step) = node.step() else {
-            return Ok(Inside::Stateful(self.strands.make(operator)?));
+        let called = match self.strands.make(operator, &self.resources)? {
+            Made::Function(called) => called,
+            Made::Operator(made) => return Ok(Inside::Stateful(made)),
+            other => unreachable!("an operator is not {other:?}"),
         };
-        let sight = Sight::new(node.inputs()[0].schema(), &ports[0].column_slots());
-        // A row without a time is rejected whether or not somebody behind asks for it.
-        let time = node.time().map(|time| {
-            let (column, _) =
-                node.schema().fields().find(&time.column).expect("P1: the time column is there");
-            MappedTime { column, slot: self.strands.result_time(*results), is_end: time.is_end }
-        });
+        let sight = Sight::new(&called.columns.schema, &called.columns.slots);
+        let time =
+            called.time.map(|time| MappedTime { column: time.column, slot: time.slot, is_end: time.is_end });
         let waker: Arc<dyn Waker> = Arc::clone(&self.bells[task]) as _;
-        let called = self.functions.iter().find(|(written, _)| *written == step.function);
-        let function = called.map_or(&step.function, |(_, called)| called).clone();
-        Ok(Inside::Map(Box::new(Mapper::new(function, sight, &step.schema, time, waker))))
+        Ok(Inside::Map(Box::new(Mapper::new(called.function, sight, &called.returns, time, waker))))
     }
 }
 

@@ -9,8 +9,6 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::plan::Step;
-
 use super::spreading::Spread;
 use super::strands::{Begin, Goes, OperatorId, StrandId, Strands};
 
@@ -92,7 +90,7 @@ impl Drafting<'_> {
         let mut groups = Vec::new();
         let mut start = 0;
         for (number, op) in ops.iter().enumerate() {
-            if !op.prepares {
+            if !op.prepares() {
                 groups.push(start..number + 1);
                 start = number + 1;
             }
@@ -114,7 +112,7 @@ impl Drafting<'_> {
         strand: StrandId,
         tail: Range<usize>,
     ) -> Vec<DraftInput> {
-        let count = self.strands.operators[operator].node.inputs().len();
+        let count = self.strands.operators[operator].ports.len();
         let port = |port: usize| self.ports.remove(&(operator, port)).expect("S2: its ports came before");
         let ports: Vec<DraftPort> = (0..count).map(port).collect();
         let parts = self.parts_of(operator);
@@ -150,8 +148,8 @@ impl Drafting<'_> {
         };
         // Rows go to a function by an edge, where the watermark stands exactly before those that it matters for.
         let is_only_port = port.is_some_and(|(operator, _)| {
-            let node = &self.strands.operators[operator].node;
-            node.inputs().len() == 1 && !matches!(node.step(), Step::Map(_)) && !self.is_exchanged(operator)
+            let to = &self.strands.operators[operator];
+            to.ports.len() == 1 && !to.calls_function() && !self.is_exchanged(operator)
         });
         let (mut groups, mut tail) = if self.chain { (Vec::new(), 0..count) } else { self.groups(number) };
         // What runs together with the beginning.
@@ -189,7 +187,7 @@ impl Drafting<'_> {
         if self.chain
             && !is_begun
             && port.is_none()
-            && (count > 0 || !strand.segment.is_as_read() || inputs.len() > 1)
+            && (count > 0 || !strand.segment.scope.is_as_begun() || inputs.len() > 1)
         {
             groups.push(0..count);
         }
@@ -210,7 +208,7 @@ impl Drafting<'_> {
                 // Without an operator, the rows are read where they are; unless they are several's, or not as they were.
                 let end = match inputs[..] {
                     [DraftInput::Edge(key)]
-                        if is_at_end(&inputs) || (count == 0 && strand.segment.is_as_read()) =>
+                        if is_at_end(&inputs) || (count == 0 && strand.segment.scope.is_as_begun()) =>
                     {
                         key
                     }

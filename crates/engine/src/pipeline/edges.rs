@@ -135,7 +135,7 @@ impl Assembly<'_> {
     }
 
     fn columns_of(&self, key: EdgeKey) -> usize {
-        self.strands.strands[self.strand_of(key)].segment.slots.len()
+        self.strands.strands[self.strand_of(key)].segment.scope.slots().len()
     }
 
     /// How many take each row of an edge: parts of one operator take it once.
@@ -156,8 +156,8 @@ impl Assembly<'_> {
                 self.strands.strands[reader].slot_at_begin(need)
             } else {
                 let from = &self.strands.strands[writer];
-                let kind = from.segment.kinds_of(&[from.slot_at_end(need)])[0];
-                self.strands.strands[reader].segment.add_slot(kind)
+                let kind = from.segment.scope.kinds_of(&[from.slot_at_end(need)])[0];
+                self.strands.strands[reader].segment.scope.add_slot(kind)
             };
             slots.push(slot);
         }
@@ -173,7 +173,7 @@ impl Assembly<'_> {
     ) -> Result<(Outlet, Vec<usize>), StartError> {
         let edge = self.edges.remove(&key).unwrap_or_default();
         let strand = self.strand_of(key);
-        let kinds = self.strands.strands[strand].segment.kinds_of(&edge.slots);
+        let kinds = self.strands.strands[strand].segment.scope.kinds_of(&edge.slots);
         let stored: Vec<Physical> = kinds.iter().map(|kind| kind.physical).collect();
         let layout = Layout::new(kinds);
         let room = Arc::new(Wanted::new(Arc::clone(&self.bells[task]) as _));

@@ -1,18 +1,17 @@
 //! The tasks of an operator that runs on several workers by merging.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use penstock_memory::coordinator::StateAccount;
+use penstock_plan::Made;
 use penstock_scheduler::Profile;
 
 use super::assemble::{Assembly, Installed, Origin};
 use super::drafts::DraftInput;
-use super::strands::Strands;
+use super::opening;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
-use crate::query::tables::LiveTable;
 use crate::tasks::account::{LateCount, LateRows};
-use crate::tasks::chain::{Chain, Link};
+use crate::tasks::chain::Chain;
 use crate::tasks::charge::Load;
 use crate::tasks::inputs::Input;
 use crate::tasks::parallel::{
@@ -64,7 +63,7 @@ impl Assembly<'_> {
         // The source wakes the splitter, not the merging task.
         let (merger, splitter) = (Arc::clone(&self.bells[number]), Bell::new());
         let origin = origins[stream].take().expect("a stream is read once");
-        let columns = self.strands.streams[stream].columns.clone();
+        let columns = opening::columns(&self.strands.streams[stream]);
         let source = self.stream(stream, (number, &splitter), origin, &mut Vec::new(), &mut Vec::new())?;
         let Input::Source(source) = source else { unreachable!("the caller looked") };
 
@@ -85,18 +84,16 @@ impl Assembly<'_> {
         self.extras += 1 + count;
         let mut lanes = Vec::new();
         let (mut inputs, mut outs, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
-        let mut charges = Vec::new();
         let base = self.account.operators.len();
         let step_name = self.strands.operators[operator].node.step().name();
         for (lane, ways) in ways.into_iter().enumerate() {
-            let (chain, made) = if lane == 0 {
-                let chain = self.chain(port.strand, port.ops.clone())?;
-                charges = chain.links.iter().map(|link| link.table_charge.clone()).collect();
-                (chain, self.strands.make(operator)?)
+            let chain = if lane == 0 {
+                self.chain(port.strand, port.ops.clone())?
             } else {
-                let mut copy = Strands::of(self.outputs, self.letters.is_some())?;
-                let chain = self.copied_chain(&mut copy, port.strand, port.ops.clone(), base, &charges)?;
-                (chain, copy.make(operator)?)
+                self.chain_again(port.strand, port.ops.clone(), base)?
+            };
+            let Made::Operator(made) = self.strands.make(operator, &self.resources)? else {
+                unreachable!("lanes have an operator with state")
             };
             let (profile, entered, late): (Arc<Profile>, _, Arc<LateCount>) = Default::default();
             profiles.push(Arc::clone(&profile));
@@ -131,7 +128,7 @@ impl Assembly<'_> {
             inputs.push(ways.items_in);
             outs.push(ways.parts_out);
         }
-        let run = self.strands.strands[port.strand].segment.run();
+        let run = self.strands.strands[port.strand].segment.scope.run();
         let rejects = self.rejects(&splitter);
         self.extra.push(Installed {
             name: "stream".to_owned(),
@@ -163,33 +160,22 @@ impl Assembly<'_> {
         })
     }
 
-    /// The operators of a lane but the first: they count, and are charged, together with those of the first.
-    fn copied_chain(
+    /// The operators of a lane but the first: they count together with those of the first.
+    fn chain_again(
         &mut self,
-        copy: &mut Strands,
         strand: usize,
         ops: std::ops::Range<usize>,
         base: usize,
-        charges: &[Option<Arc<Mutex<StateAccount>>>],
     ) -> Result<Chain, StartError> {
-        let segment = &mut copy.strands[strand].segment;
         let mut links = Vec::new();
-        for (number, op) in segment.ops[ops].iter_mut().enumerate() {
-            let profile: Arc<Profile> = Arc::default();
-            self.account.operators[base + number].profiles.push(Arc::clone(&profile));
-            if let (Some(table), Some(charged)) = (op.table.take(), &charges[number]) {
-                self.tables.push(LiveTable { table: Mutex::new(table), charged: Arc::downgrade(charged) });
-            }
-            links.push(Link {
-                name: op.name,
-                stage: op.stage.take().expect("an operator stands in one task"),
-                profile,
-                sight: op.sight.take(),
-                table_charge: charges[number].clone(),
-            });
+        let ops = self.strands.strands[strand].segment.ops[ops].to_vec();
+        for (number, op) in ops.iter().enumerate() {
+            let link = self.link(op)?;
+            self.account.operators[base + number].profiles.push(Arc::clone(&link.profile));
+            links.push(link);
         }
         let rejected = Arc::default();
         self.account.rejected.push(Arc::clone(&rejected));
-        Ok(Chain { run: segment.run(), links, rejected })
+        Ok(Chain { run: self.strands.strands[strand].segment.scope.run(), links, rejected })
     }
 }

@@ -3,14 +3,14 @@
 //! - `segment`: columns and operators over one set of slots; `strands`: a plan cut into such pieces
 //! - `drafts`: which pieces run together; `spreading`: which operators run on several workers, and how
 //! - `assemble`, `edges`, `lanes`, `leaving`, `order`: tasks and what is between them
-//! - `keyed`: how operators with state are made; `shared`: streams that several queries read
+//! - `opening`: how streams are read; `shared`: streams that several queries read
 
 mod assemble;
 mod drafts;
 mod edges;
-mod keyed;
 mod lanes;
 mod leaving;
+mod opening;
 mod order;
 mod segment;
 mod shared;
@@ -18,6 +18,6 @@ mod spreading;
 mod strands;
 
 pub(crate) use assemble::{Assembled, Assembler, Installed, Origin, Ways};
-pub(crate) use segment::Table;
 pub(crate) use shared::SharedStream;
-pub(crate) use spreading::{Spreading, strategies};
+pub(crate) use spreading::Spreading;
+pub use spreading::explain;

@@ -5,13 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_schema::{DataType, SchemaRef};
 use penstock_memory::batch::decoded;
-use penstock_memory::{ColumnKind, Layout, Physical, SlotId};
+use penstock_memory::{Layout, SlotId};
+use penstock_plan::scope::{TIME_KIND, kind};
 use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Arrivals;
 use penstock_types::{PlanError, TypeName};
 
 use super::assemble::{Assembled, Assembler, Installed, check_replay, named};
-use super::segment::{Segment, kind};
+use super::opening;
+use super::segment::Segment;
 use super::strands::Strands;
 use crate::engine::bell::Bell;
 use crate::error::StartError;
@@ -115,12 +117,11 @@ pub(super) fn inlet_slots(
     for field in stream.schema.fields() {
         slots.push(match schema.fields().find(field.name()) {
             Some((column, _)) => column,
-            None => segment.add_slot(kind(decoded(field.data_type()), field.is_nullable())),
+            None => segment.scope.add_slot(kind(decoded(field.data_type()), field.is_nullable())),
         });
     }
     if stream.has_wide_time {
-        let wide = ColumnKind { physical: Physical::I64, nullable: false };
-        slots.push(time_slot.unwrap_or_else(|| segment.add_slot(wide)));
+        slots.push(time_slot.unwrap_or_else(|| segment.scope.add_slot(TIME_KIND)));
     }
     Ok(slots)
 }
@@ -137,25 +138,25 @@ impl Assembler<'_> {
         rejects: Option<Option<Results>>,
     ) -> Result<(Assembled, SharedStream), StartError> {
         let mut strands = Strands::of(&Outputs::from(plan), false)?;
-        let mut stream = strands.streams.pop().expect("a shared source is a stream");
+        let stream = strands.streams.pop().expect("a shared source is a stream");
         check_replay(&*reader, stream.step())?;
         let segment = &strands.strands[stream.strand].segment;
-        let mut slots = segment.slots.clone();
-        let clock = segment.clock;
+        let mut slots = segment.scope.slots().to_vec();
+        let clock = segment.scope.clock();
         let wide_time = clock.map(|clock| clock.time).filter(|slot| !slots.contains(slot));
         slots.extend(wide_time);
         let shared = SharedStream::new(stream.step(), plan.schema(), wide_time.is_some());
-        let rows = self.rows_per_run(stream.columns.row_width());
-        let idle_after_ns = stream.step().idle_after_ns;
-        let clock_of = (stream.clock.take(), idle_after_ns);
-        let mut source = Source::new(stream.columns, clock_of, rows, reader, begin);
+        let columns = opening::columns(&stream);
+        let rows = self.rows_per_run(columns.row_width());
+        let clock_of = (opening::clock(&stream), stream.step().idle_after_ns);
+        let mut source = Source::new(columns, clock_of, rows, reader, begin);
         let bell = Bell::new();
         let waker: Arc<dyn Waker> = Arc::clone(&bell) as _;
         source.connect(&waker);
-        let layout = Layout::new(segment.kinds_of(&slots));
+        let layout = Layout::new(segment.scope.kinds_of(&slots));
         let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
         let writer = self.writer(layout, false, Arc::clone(&room) as _)?;
-        let head = Chain { run: segment.run(), links: Vec::new(), rejected: Arc::default() };
+        let head = Chain { run: segment.scope.run(), links: Vec::new(), rejected: Arc::default() };
         let judging = clock.map_or(Judging::AsItStands, |clock| Judging::Exact {
             time: clock.time,
             watermark: clock.watermark,

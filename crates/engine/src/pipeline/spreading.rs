@@ -52,12 +52,8 @@ impl Spreading {
             return Spread::Alone("there is no other");
         }
         let step = operator.node.step();
-        match step {
-            Step::Map(_) => return Spread::Alone("it calls a function"),
-            Step::Window(step) if step.close_after_ns.is_some() => {
-                return Spread::Alone("it closes by the clock, when none of its rows has come");
-            }
-            _ => {}
+        if let Some(reason) = step.why_one_worker() {
+            return Spread::Alone(reason);
         }
         let whole = why_not_merged(step, operator.late.is_some());
         let merges = whole.is_none() && splits_source;
@@ -70,17 +66,9 @@ impl Spreading {
     }
 }
 
-/// Why what several workers have come to cannot be put together, if so.
-fn why_not_merged(step: &Step, has_late: bool) -> Option<&'static str> {
-    match step {
-        _ if has_late => Some("late rows leave it"),
-        Step::Window(step) if step.allowed_lateness > 0 => Some("it corrects its results"),
-        Step::Window(step) if step.window.aligned().is_none() => {
-            Some("sessions of several workers could be one")
-        }
-        Step::Window(_) | Step::TopK(_) => None,
-        _ => Some("it reads two streams"),
-    }
+/// Why the partial states of several workers cannot be merged, if so.
+fn why_not_merged(step: &dyn Step, has_late: bool) -> Option<&'static str> {
+    if has_late { Some("late rows leave it") } else { step.why_not_merged() }
 }
 
 /// Whether the rows of an operator come straight from a source of its own.
@@ -93,11 +81,14 @@ fn reads_source(strands: &Strands, operator: usize, is_shared: &[bool]) -> bool 
     ports.all(|strand| is_own(&strand.begin))
 }
 
-/// How each operator with state runs, in words.
-pub(crate) fn strategies(
-    outputs: &Outputs,
-    spreading: Spreading,
-) -> Result<Vec<(Arc<Node>, String)>, PlanError> {
+/// Explains plans, and how each operator runs when it may take so many workers.
+pub fn explain(outputs: &Outputs, workers: usize, strategy: Strategy) -> Result<String, PlanError> {
+    let spreading = Spreading { parallelism: workers, strategy };
+    Ok(outputs.explain_with(&strategies(outputs, spreading)?))
+}
+
+/// Says how each operator runs, in words.
+fn strategies(outputs: &Outputs, spreading: Spreading) -> Result<Vec<(Arc<Node>, String)>, PlanError> {
     let strands = Strands::of(outputs, false)?;
     let no_stream_is_shared = vec![false; strands.streams.len()];
     let spreads = spreading.of(&strands, true, &no_stream_is_shared);

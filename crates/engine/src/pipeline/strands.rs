@@ -7,17 +7,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow_schema::Schema;
-use penstock_memory::{SlotId, SourceColumns};
-use penstock_operators::Stateful;
-use penstock_progress::{BoundedDelay, WatermarkSide};
+use arrow_schema::SchemaRef;
+use penstock_memory::SlotId;
+use penstock_plan::{Bound, ClockSlots, Form, Graph, Made, Node, Outputs, Resources, StreamStep, WindowKind};
+use penstock_progress::Windows;
 use penstock_types::PlanError;
 
-use super::keyed::{self, PortSlots};
-use super::segment::{ClockSlots, Segment};
+use super::segment::Segment;
 use super::spreading::Spread;
-use crate::plan::{Graph, Node, Outputs, Step, StreamStep, Watermarks, WindowKind};
-use crate::tasks::event_time::{EventClock, Ticking, TimeFrom};
 
 pub(super) type StrandId = usize;
 pub(super) type OperatorId = usize;
@@ -47,6 +44,7 @@ pub(super) enum Goes {
 }
 
 /// Rows on their way.
+#[derive(Clone, Debug)]
 pub(super) struct Strand {
     pub(super) begin: Begin,
     pub(super) segment: Segment,
@@ -64,30 +62,50 @@ pub(super) enum Need {
     Time,
 }
 
+/// The windows that a clock on the wall closes, and for how long after the last row it goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ticks {
+    pub(super) windows: Vec<Windows>,
+    pub(super) linger_us: i64,
+}
+
 /// A stream, and how its batches are read.
+#[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub(super) node: Arc<Node>,
     pub(super) strand: StrandId,
-    pub(super) columns: SourceColumns,
-    pub(super) clock: Option<EventClock>,
+    /// Which columns of a batch are read.
+    pub(super) reads: Vec<bool>,
+    /// Where event time goes, if the stream has one.
+    pub(super) clock: Option<ClockSlots>,
+    /// What the clock closes, where the time of arrival is event time.
+    pub(super) ticks: Option<Ticks>,
 }
 
 impl Stream {
     pub(super) fn step(&self) -> &StreamStep {
-        let Step::Stream(stream) = self.node.step() else { unreachable!("it was made of a stream") };
-        stream
+        self.node.step().as_stream().expect("it was made of a stream")
     }
 }
 
-/// An operator with state.
+/// An operator that takes runs in and gives others out.
+#[derive(Clone, Debug)]
 pub(super) struct Operator {
     pub(super) node: Arc<Node>,
-    pub(super) ports: Vec<PortSlots>,
+    pub(super) ports: Vec<Bound>,
     pub(super) results: StrandId,
     pub(super) late: Option<StrandId>,
 }
 
+impl Operator {
+    /// Whether it calls a function with the rows, which are judged as they were before.
+    pub(super) fn calls_function(&self) -> bool {
+        self.node.step().function().is_some()
+    }
+}
+
 /// A plan, as far as it does not matter how it is run.
+#[derive(Clone, Debug)]
 pub(super) struct Strands {
     pub(super) strands: Vec<Strand>,
     pub(super) streams: Vec<Stream>,
@@ -104,8 +122,8 @@ impl Strand {
             }
             debug_assert_eq!(
                 Some(slot),
-                self.segment.clock.map(|clock| clock.time),
-                "G1: only the time is left"
+                self.segment.scope.clock().map(|clock| clock.time),
+                "SCOPE-2: only the time is left"
             );
             Need::Time
         };
@@ -114,7 +132,7 @@ impl Strand {
 
     /// Number of columns at its beginning: they fill the first slots.
     fn begin_columns(&self) -> usize {
-        self.segment.begin_columns
+        self.segment.scope.begin_columns()
     }
 
     /// The slot at its beginning that a need is about.
@@ -128,13 +146,13 @@ impl Strand {
     /// The slot at its end that a need of its reader is about.
     pub(super) fn slot_at_end(&self, need: Need) -> SlotId {
         match need {
-            Need::Column(column) => self.segment.slots[column],
+            Need::Column(column) => self.segment.scope.slots()[column],
             Need::Time => self.clock().time,
         }
     }
 
     fn clock(&self) -> ClockSlots {
-        self.segment.clock.expect("time is read only where it is known")
+        self.segment.scope.clock().expect("time is read only where it is known")
     }
 }
 
@@ -151,8 +169,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn begin(&mut self, begin: Begin, schema: &Schema, node: &Node, is_raw: bool) -> StrandId {
-        let segment = Segment::new(schema.clone(), node.time(), self.keeps_sight);
+    fn begin(&mut self, begin: Begin, schema: &SchemaRef, node: &Node, is_raw: bool) -> StrandId {
+        let segment = Segment::new(schema, node.time(), self.keeps_sight);
         self.built.strands.push(Strand { begin, segment, goes: Vec::new(), is_raw, live: Vec::new() });
         self.built.strands.len() - 1
     }
@@ -163,15 +181,15 @@ impl Builder<'_> {
         if self.uses[input] == 1 {
             return strand;
         }
-        self.read(&[input])
+        let node = Arc::clone(&self.graph.nodes()[input]);
+        self.read(&[input], &node)
     }
 
-    /// A strand that reads the rows of these nodes.
-    fn read(&mut self, inputs: &[usize]) -> StrandId {
-        let node = Arc::clone(&self.graph.nodes()[inputs[0]]);
+    /// A strand that reads the rows of these nodes, with the columns and the time of `node`.
+    fn read(&mut self, inputs: &[usize], node: &Node) -> StrandId {
         let from: Vec<StrandId> = inputs.iter().map(|&input| self.at[input]).collect();
         let is_raw = from.iter().all(|&strand| self.built.strands[strand].is_raw);
-        let strand = self.begin(Begin::Strands(from.clone()), node.schema(), &node, is_raw);
+        let strand = self.begin(Begin::Strands(from.clone()), node.schema(), node, is_raw);
         for from in from {
             self.built.strands[from].goes.push(Goes::Strand(strand));
         }
@@ -181,19 +199,15 @@ impl Builder<'_> {
     fn add(&mut self, number: usize) -> Result<(), PlanError> {
         let node = Arc::clone(&self.graph.nodes()[number]);
         let inputs = self.graph.inputs(number);
-        let strand = match node.step() {
-            Step::Stream(stream) => self.stream(stream, &node),
-            Step::Filter(_) | Step::Select(_) | Step::WithColumns(_) | Step::Lookup(_) => {
+        let strand = match node.step().form() {
+            Form::Source => self.stream(&node),
+            Form::Stage => {
                 let strand = self.behind(inputs[0]);
-                self.built.strands[strand].segment.step(node.step(), node.schema())?;
+                self.built.strands[strand].segment.bind(&node, 0)?;
                 strand
             }
-            Step::Union => {
-                let strand = self.read(inputs);
-                self.built.strands[strand].segment.widen(node.schema());
-                strand
-            }
-            Step::Late => {
+            Form::Union => self.read(inputs, &node),
+            Form::LateRows => {
                 let before = &self.graph.nodes()[inputs[0]];
                 let is_it = |operator: &Operator| Arc::ptr_eq(&operator.node, before);
                 let operator = self.built.operators.iter().position(is_it).expect("it is behind an operator");
@@ -206,13 +220,13 @@ impl Builder<'_> {
                     }
                 }
             }
-            Step::Map(_) | Step::Window(_) | Step::CoGroup(_) | Step::Join(_) | Step::TopK(_) => {
+            Form::Operator => {
                 let operator = self.built.operators.len();
                 let mut ports = Vec::new();
                 for (port, &input) in inputs.iter().enumerate() {
                     let strand = self.behind(input);
                     let strand = &mut self.built.strands[strand];
-                    ports.push(keyed::prepare(node.step(), port, &mut strand.segment)?);
+                    ports.push(strand.segment.bind(&node, port)?);
                     strand.goes.push(Goes::Port(operator, port));
                 }
                 let results = self.begin(Begin::Results(operator), node.schema(), &node, false);
@@ -224,43 +238,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn stream(&mut self, stream: &StreamStep, node: &Arc<Node>) -> StrandId {
+    fn stream(&mut self, node: &Arc<Node>) -> StrandId {
         let number = self.built.streams.len();
         let strand = self.begin(Begin::Stream(number), node.schema(), node, true);
-        let clock =
-            self.built.strands[strand].segment.clock.zip(stream.time.as_ref()).map(|(slots, name)| {
-                let column = |name: &String| {
-                    let (column, _) = stream.schema.fields().find(name).expect("P1: the column is there");
-                    column
-                };
-                let from = match stream.arrival {
-                    Some(arrival) => TimeFrom::Wall(arrival),
-                    None => match &stream.watermark {
-                        Some(Watermarks::Function(_)) => TimeFrom::Marked { time: column(name) },
-                        from => {
-                            let marks = from.as_ref().and_then(|from| match from {
-                                Watermarks::Column(marks) => Some((column(marks), WatermarkSide::After)),
-                                Watermarks::Before(marks) => Some((column(marks), WatermarkSide::Before)),
-                                Watermarks::Function(_) => None,
-                            });
-                            TimeFrom::Columns { time: column(name), marks, is_end: stream.is_end }
-                        }
-                    },
-                };
-                EventClock {
-                    name: name.clone(),
-                    from,
-                    ticking: None,
-                    slot: slots.time,
-                    watermark_slot: slots.watermark,
-                    is_imposed: false,
-                    max_ahead: stream.max_ahead,
-                    progress: BoundedDelay::new(stream.delay),
-                }
-            });
-        let nothing = vec![false; stream.schema.fields().len()];
-        let columns = SourceColumns::new(Arc::clone(&stream.schema), nothing);
-        self.built.streams.push(Stream { node: Arc::clone(node), strand, columns, clock });
+        let clock = self.built.strands[strand].segment.scope.clock();
+        let stream = Stream { node: Arc::clone(node), strand, reads: Vec::new(), clock, ticks: None };
+        self.built.streams.push(stream);
         strand
     }
 }
@@ -272,7 +255,7 @@ impl Strands {
         let mut uses: Vec<usize> = vec![0; graph.nodes().len()];
         for (number, node) in graph.nodes().iter().enumerate() {
             // Late rows leave by a way of their own.
-            let reads = if matches!(node.step(), Step::Late) { &[][..] } else { graph.inputs(number) };
+            let reads = if node.step().form() == Form::LateRows { &[][..] } else { graph.inputs(number) };
             reads.iter().for_each(|&input| uses[input] += 1);
         }
         graph.roots().iter().for_each(|&root| uses[root] += 1);
@@ -286,16 +269,16 @@ impl Strands {
             builder.built.strands[strand].goes.push(Goes::Output(output));
         }
         let mut built = builder.built;
-        built.find_live();
-        built.prune();
-        built.set_ticking();
+        built.settle();
+        built.set_ticks();
         Ok(built)
     }
 
     /// Where the time of arrival is event time, it goes on by itself, until the longest window has closed.
-    fn set_ticking(&mut self) {
+    fn set_ticks(&mut self) {
         let (mut windows, mut longest) = (Vec::new(), 0);
-        for (window, lateness) in self.operators.iter().filter_map(|operator| operator.node.step().window()) {
+        for (window, lateness) in self.operators.iter().filter_map(|operator| operator.node.step().windows())
+        {
             let whole = match window {
                 WindowKind::Tumbling { size, .. } | WindowKind::Sliding { size, .. } => size,
                 WindowKind::Session { gap } => gap.saturating_mul(2),
@@ -305,9 +288,21 @@ impl Strands {
         }
         // Windows over windows close one after the other.
         let linger_us = i64::saturating_mul(longest, 1 + self.operators.len() as i64);
-        for clock in self.streams.iter_mut().filter_map(|stream| stream.clock.as_mut()) {
-            if matches!(clock.from, TimeFrom::Wall(_)) && longest > 0 {
-                clock.ticking = Some(Ticking { windows: windows.clone(), linger_us });
+        for stream in &mut self.streams {
+            if stream.clock.is_some() && stream.step().arrival.is_some() && longest > 0 {
+                stream.ticks = Some(Ticks { windows: windows.clone(), linger_us });
+            }
+        }
+    }
+
+    /// Settles what is read where: by each strand, of each batch, and whether the times of results are.
+    fn settle(&mut self) {
+        self.find_live();
+        self.prune();
+        for operator in 0..self.operators.len() {
+            let time = self.result_time(self.operators[operator].results);
+            for port in &mut self.operators[operator].ports {
+                port.results.time_slot = time;
             }
         }
     }
@@ -318,7 +313,7 @@ impl Strands {
             let mut reads: Vec<SlotId> = Vec::new();
             for goes in &self.strands[strand].goes {
                 match *goes {
-                    Goes::Output(_) => reads.extend_from_slice(&self.strands[strand].segment.slots),
+                    Goes::Output(_) => reads.extend_from_slice(self.strands[strand].segment.scope.slots()),
                     Goes::Strand(reader) => {
                         let needs = self.strands[reader].needs();
                         reads.extend(needs.into_iter().map(|need| self.strands[strand].slot_at_end(need)));
@@ -329,8 +324,9 @@ impl Strands {
                         // What a function gives back is judged by the watermark of the rows that it was given, and
                         // only times tell where that has to be exact.
                         let is_judged = self.result_time(operator.results).is_some();
-                        if is_judged && matches!(operator.node.step(), Step::Map(_)) {
-                            reads.extend(self.strands[strand].segment.clock.map(|clock| clock.time));
+                        if is_judged && operator.calls_function() {
+                            let clock = self.strands[strand].segment.scope.clock();
+                            reads.extend(clock.map(|clock| clock.time));
                         }
                         if let Some(late) = operator.late {
                             let needs = self.strands[late].needs();
@@ -349,15 +345,14 @@ impl Strands {
     /// A column of a source that nobody reads is never converted.
     fn prune(&mut self) {
         for stream in &mut self.streams {
-            let schema = Arc::clone(&stream.step().schema);
-            let mut read = vec![false; schema.fields().len()];
-            let clock: Vec<usize> = stream.clock.iter().flat_map(|clock| clock.columns()).collect();
-            for &slot in self.strands[stream.strand].live.iter().chain(&clock) {
-                if let Some(column) = read.get_mut(slot) {
+            let mut reads = vec![false; stream.step().schema.fields().len()];
+            for slot in self.strands[stream.strand].live.iter().copied().chain(stream.step().clock_columns())
+            {
+                if let Some(column) = reads.get_mut(slot) {
                     *column = true;
                 }
             }
-            stream.columns = SourceColumns::new(schema, read);
+            stream.reads = reads;
         }
     }
 
@@ -367,25 +362,25 @@ impl Strands {
             if let [Goes::Port(operator, port)] = strand.goes[..]
                 && spreads[operator] == Spread::Exchanged
             {
-                self.operators[operator].ports[port].write_groups(&mut strand.segment);
+                let bound = &mut self.operators[operator].ports[port];
+                let groups = bound.prepare_groups(&mut strand.segment.scope);
+                strand.segment.prepare(groups);
             }
         }
         if spreads.contains(&Spread::Exchanged) {
-            self.find_live();
-            self.prune();
+            self.settle();
         }
     }
 
-    /// Makes an operator.
-    pub(super) fn make(&self, operator: OperatorId) -> Result<Box<dyn Stateful>, PlanError> {
+    /// Makes an instance of an operator.
+    pub(super) fn make(&self, operator: OperatorId, resources: &Resources) -> Result<Made, PlanError> {
         let operator = &self.operators[operator];
-        let emits_time = self.result_time(operator.results).is_some();
-        keyed::make(operator.node.step(), &operator.ports, operator.node.schema(), emits_time)
+        operator.node.step().make(&operator.ports, resources)
     }
 
     /// The slot of the time of results, if somebody behind goes by it.
     pub(super) fn result_time(&self, results: StrandId) -> Option<SlotId> {
         let results = &self.strands[results];
-        results.segment.clock.map(|clock| clock.time).filter(|slot| results.live.contains(slot))
+        results.segment.scope.clock().map(|clock| clock.time).filter(|slot| results.live.contains(slot))
     }
 }

@@ -1,19 +1,38 @@
 //! Tables that rows are looked up in, and how others take their place while the query runs.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use penstock_memory::coordinator::StateAccount;
+use penstock_operators::LookupPlace;
+use penstock_plan::KeyedTable;
 use penstock_types::{PlanError, closest};
 
 use crate::error::StartError;
-use crate::pipeline::Table;
 
-/// A table at work.
+/// A table at work: one for each lookup of a query, whatever the number of its instances.
 pub(crate) struct LiveTable {
-    pub(crate) table: Mutex<Table>,
-    /// What it is charged; gone with the task that looks rows up in it.
-    pub(crate) charged: Weak<Mutex<StateAccount>>,
+    /// The table as it was written, or given last.
+    table: Mutex<KeyedTable>,
+    /// The columns of the rows that are looked up in it.
+    stream: SchemaRef,
+    /// Where all instances find it.
+    place: LookupPlace,
+    /// What it is charged; gone with the tasks that look rows up in it.
+    charged: Weak<Mutex<StateAccount>>,
+}
+
+impl LiveTable {
+    /// A table in which rows of that schema are looked up, at that place.
+    pub(crate) fn new(
+        table: KeyedTable,
+        stream: SchemaRef,
+        place: LookupPlace,
+        charged: &Arc<Mutex<StateAccount>>,
+    ) -> Self {
+        Self { table: Mutex::new(table), stream, place, charged: Arc::downgrade(charged) }
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -26,9 +45,8 @@ pub(crate) fn replace(
     name: Option<&str>,
     with: &RecordBatch,
 ) -> Result<(), StartError> {
-    // Lanes look rows up in copies of one table, which are charged as one.
-    let is_one = tables.windows(2).all(|pair| pair[0].charged.ptr_eq(&pair[1].charged));
-    let names: Vec<String> = tables.iter().map(|table| locked(&table.table).step.name().to_owned()).collect();
+    let names: Vec<String> =
+        tables.iter().map(|table| locked(&table.table).table_name().to_owned()).collect();
     let invalid = |text: String| Err(StartError::Plan(PlanError::Invalid(text)));
     let all = || {
         let mut named: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
@@ -37,7 +55,7 @@ pub(crate) fn replace(
     };
     let chosen: Vec<&LiveTable> = match name {
         None if tables.is_empty() => return invalid("the query looks nothing up".to_owned()),
-        None if is_one => tables.iter().collect(),
+        None if tables.len() == 1 => tables.iter().collect(),
         None => return invalid(format!("the query looks rows up in several tables: name one of {}", all())),
         Some(name) => {
             tables.iter().zip(&names).filter(|(_, known)| *known == name).map(|(table, _)| table).collect()
@@ -50,17 +68,17 @@ pub(crate) fn replace(
     }
     for live in chosen {
         let mut table = locked(&live.table);
-        let step = table.step.replaced(with, &table.stream)?.named(table.step.given_name().cloned());
+        let other = table.replaced(with, &live.stream)?;
         if let Some(charged) = live.charged.upgrade() {
-            let (bytes, before) = (step.indexed().bytes(), table.step.indexed().bytes());
+            let (bytes, before) = (other.indexed().bytes(), table.indexed().bytes());
             let mut charged = locked(&charged);
             if let Err(limit) = charged.set(bytes) {
                 charged.set(before).expect("it was charged as much before");
                 return Err(StartError::Table { operator: "lookup".to_owned(), bytes, limit });
             }
-            table.place.replace(step.indexed());
+            live.place.replace(Arc::clone(other.indexed()));
         }
-        table.step = step;
+        *table = other;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use penstock_operators::Stateful;
 use penstock_progress::NEVER;
 use penstock_types::{KeyGroups, PlanError};
 
-use crate::plan::{Outputs, Step};
+use crate::plan::Outputs;
 use crate::tasks::checkpoint::{OperatorState, StateStore};
 
 /// Where a query stands.
@@ -186,15 +186,7 @@ fn by_number(outputs: &Outputs, mut told: HashMap<String, i64>) -> Result<Vec<i6
 /// Refuses what happens as time goes by while nothing comes: between two parts nobody is there to see it.
 fn check_clock(outputs: &Outputs) -> Result<(), PlanError> {
     for node in outputs.graph().nodes() {
-        let what = match node.step() {
-            Step::Stream(stream) if stream.idle_after_ns.is_some() => {
-                "a stream is not waited for after a while (idle_after=)"
-            }
-            Step::Window(window) if window.close_after_ns.is_some() => {
-                "windows close after a while (close_after=)"
-            }
-            _ => continue,
-        };
+        let Some(what) = node.step().why_no_pause() else { continue };
         return Err(refused(format!(
             "{what}: that goes by the clock, which does not go on between parts; leave it out, or run the pipeline on an engine"
         )));

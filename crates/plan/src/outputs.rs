@@ -5,7 +5,9 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use penstock_types::{PlanError, Tick};
 
-use super::{Function, Graph, Plan, Step, Watermarks};
+use crate::function::{Function, Watermarks};
+use crate::plan::Plan;
+use crate::step::{Graph, Step};
 
 /// What the only output is called.
 pub const RESULT: &str = "result";
@@ -17,17 +19,14 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// The columns that batches of a stream must have, by its name.
+    /// Returns the columns that batches of a stream must have, by its name.
     pub fn stream_schema(&self, name: &str) -> Option<SchemaRef> {
-        self.graph().nodes().iter().find_map(|node| match node.step() {
-            Step::Stream(stream) if node.step().stream_name() == Some(name) => {
-                Some(Arc::clone(&stream.schema))
-            }
-            _ => None,
-        })
+        let graph = self.graph();
+        let mut streams = graph.nodes().iter().filter_map(|node| node.step().as_stream());
+        streams.find(|stream| stream.data_name() == name).map(|stream| Arc::clone(&stream.schema))
     }
 
-    /// These plans, each under its name.
+    /// Puts plans together, each under its name.
     pub fn new(plans: Vec<(String, Plan)>) -> Result<Self, PlanError> {
         if plans.is_empty() {
             return Err(PlanError::Invalid("there is nothing to run: name at least one stream".to_owned()));
@@ -47,50 +46,44 @@ impl Outputs {
         &self.plans
     }
 
-    /// All steps; the roots are the outputs.
+    /// Collects all steps; the roots are the outputs.
     pub fn graph(&self) -> Graph {
         Graph::of(self.plans.iter().map(|(_, plan)| plan.root()))
             .expect("streams were checked when they came together")
     }
 
-    /// The functions over batches that the plans call.
+    /// Lists the functions over batches that the plans call.
     pub fn functions(&self) -> Vec<Function> {
         let graph = self.graph();
-        let functions = graph.nodes().iter().filter_map(|node| match node.step() {
-            Step::Map(step) => Some(step.function.clone()),
-            _ => None,
-        });
-        functions.collect()
+        graph.nodes().iter().filter_map(|node| node.step().function().cloned()).collect()
     }
 
     /// Visits the steps that no other plan has.
-    pub fn visit_own(&self, visit: &mut dyn FnMut(&Step)) {
+    pub fn visit_own(&self, visit: &mut dyn FnMut(&dyn Step)) {
         self.plans.iter().for_each(|(_, plan)| plan.visit_own(visit));
     }
 
-    /// The functions that say watermarks of the streams.
+    /// Lists the functions that return watermarks of the streams.
     pub fn watermark_functions(&self) -> Vec<Watermarks> {
         let graph = self.graph();
-        let functions = graph.nodes().iter().filter_map(|node| match node.step() {
-            Step::Stream(stream) => stream.watermark.clone(),
-            _ => None,
-        });
+        let streams = graph.nodes().iter().filter_map(|node| node.step().as_stream());
+        let functions = streams.filter_map(|stream| stream.watermark.clone());
         functions.filter(|watermarks| matches!(watermarks, Watermarks::Function(_))).collect()
     }
 
-    /// The columns of each output.
+    /// Lists the columns of each output.
     pub fn schemas(&self) -> impl Iterator<Item = (&str, &SchemaRef)> {
         self.plans.iter().map(|(name, plan)| (name.as_str(), plan.schema()))
     }
 
-    /// The unit of event time of the first stream that has one.
-    pub(crate) fn tick(&self) -> Option<Tick> {
+    /// Returns the unit of event time of the first stream that has one.
+    pub fn tick(&self) -> Option<Tick> {
         self.graph().nodes().iter().find_map(|node| node.time().map(|time| time.tick))
     }
 }
 
 impl From<&Plan> for Outputs {
     fn from(plan: &Plan) -> Self {
-        Self { plans: vec![(RESULT.to_owned(), Plan { root: Arc::clone(plan.root()) })] }
+        Self { plans: vec![(RESULT.to_owned(), plan.clone())] }
     }
 }

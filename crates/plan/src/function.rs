@@ -1,4 +1,4 @@
-//! Functions from outside: code that the engine calls with batches.
+//! Functions from outside: code that a running query calls with batches.
 
 use std::any::Any;
 use std::fmt;
@@ -9,50 +9,50 @@ use penstock_types::OutsideError;
 
 /// A function over batches.
 pub trait BatchFunction: Send + Sync {
-    /// What it is called.
+    /// Returns its name.
     fn name(&self) -> &str;
     /// Calls it.
     fn call(&self, batch: RecordBatch) -> Result<RecordBatch, OutsideError>;
-    /// Whether all columns that it gives back have to be declared: one that is not is a mistake, and not left out.
+    /// Returns whether every column that it returns has to be declared: an undeclared one is an error, and not dropped.
     fn declares_all(&self) -> bool {
         false
     }
-    /// What is known of its error, put into words, for those who get rows that it rejects.
+    /// Describes an error, for readers of the rows that the function rejects.
     fn describe(&self, error: &OutsideError) -> String {
         error.to_string()
     }
-    /// The error, told which row it is about.
+    /// Adds to an error which row it is about.
     fn blame(&self, error: OutsideError, row: &RecordBatch) -> OutsideError;
-    /// Itself, for whoever knows what it is.
+    /// Returns itself, for a caller that knows its type.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A function that says how far event time has come behind a batch.
+/// A function that returns the watermark behind a batch.
 pub trait WatermarkFunction: Send + Sync {
-    /// What it is called.
+    /// Returns its name.
     fn name(&self) -> &str;
-    /// Calls it: a time in ticks, or nothing new.
+    /// Calls it. Returns a time in ticks, or `None` if the watermark stays where it is.
     fn call(&self, batch: &RecordBatch) -> Result<Option<i64>, OutsideError>;
-    /// A number that only copies of the same function share.
+    /// Returns a number that only copies of the same function share.
     fn identity(&self) -> u64;
-    /// Itself, for whoever knows what it is.
+    /// Returns itself, for a caller that knows its type.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Where watermarks come from, if not from the times.
+/// Where watermarks come from, if not from the times of rows.
 #[derive(Clone)]
 pub enum Watermarks {
     /// From a column: the largest value so far.
     Column(String),
-    /// From a column that says how far event time had come before the row, for rows that stood elsewhere before.
+    /// From a column with the watermark before each row, for rows that were judged elsewhere before.
     Before(String),
     /// From a function over each batch.
     Function(Arc<dyn WatermarkFunction>),
 }
 
 impl Watermarks {
-    /// Returns what is in its place in a list of pairs, or itself.
-    pub(crate) fn replaced<'a>(&'a self, replaced: &'a [(Self, Self)]) -> &'a Self {
+    /// Returns its replacement in a list of pairs, or itself.
+    pub fn replaced<'a>(&'a self, replaced: &'a [(Self, Self)]) -> &'a Self {
         replaced.iter().find(|(written, _)| written == self).map_or(self, |(_, called)| called)
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Debug for Watermarks {
     }
 }
 
-/// A function in a plan. Two are the same if they are one.
+/// A function in a plan. Two are equal if they are the same object.
 #[derive(Clone)]
 pub struct Function(pub Arc<dyn BatchFunction>);
 
