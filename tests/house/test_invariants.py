@@ -85,13 +85,14 @@ def test_a_label_carries_its_module(crate: str) -> None:
 
 
 def test_the_scan_sees_labels() -> None:
-    sample = "\n".join([
+    lines = [
         "//! LOG-3. An entry is stored first.",
         "    /// LOG-4. Indented.",
         "//! See LOG-9 and LOG-10, in UTF-8.",
         'assert!(ok, "CHUNK-2: not shared");',
         "// SAFETY: RING_BUFFER-1 holds.",
-    ])
+    ]
+    sample = "\n".join(lines)
     assert definitions(sample) == ["LOG-3", "LOG-4"]
     assert citations(sample) == {"LOG-3", "LOG-4", "LOG-9", "LOG-10", "CHUNK-2", "RING_BUFFER-1"}
     assert old_labels(sample) == []

@@ -156,9 +156,16 @@ mod tests {
         #[test]
         fn parts_add_up(time: i64, unit in 1_usize..5) {
             let per_day = [1, 86_400, 86_400_000, 86_400_000_000, 86_400_000_000_000][unit];
-            let [year, month, day, hour, minute, second, milli] =
-                [CalendarField::Year, CalendarField::Month, CalendarField::Day, CalendarField::Hour, CalendarField::Minute, CalendarField::Second, CalendarField::Millisecond]
-                    .map(|asked| part(asked, per_day, time));
+            let fields = [
+                CalendarField::Year,
+                CalendarField::Month,
+                CalendarField::Day,
+                CalendarField::Hour,
+                CalendarField::Minute,
+                CalendarField::Second,
+                CalendarField::Millisecond,
+            ];
+            let [year, month, day, hour, minute, second, milli] = fields.map(|asked| part(asked, per_day, time));
             let seconds = i128::from(days(year, month, day).unwrap()) * 86_400 + i128::from(hour * 3_600 + minute * 60 + second);
             let nanos = i128::from(time) * i128::from(86_400_000_000_000 / per_day);
             prop_assert_eq!(seconds * 1000 + i128::from(milli), nanos.div_euclid(1_000_000));

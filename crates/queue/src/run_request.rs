@@ -21,8 +21,8 @@ impl RunRequest {
     /// Requests a run that looks at what the requester has changed.
     #[inline]
     pub fn request_run(&self) {
-        // Release: pairs with the Acquire in `clear_request`. A read-modify-write, so that it also hands over the changes
-        // of earlier requesters.
+        // Release: pairs with the Acquire in `clear_request`. A read-modify-write, so that it also hands over the
+        // changes of earlier requesters.
         self.0.swap(true, ordering("run_request.set", Ordering::Release));
     }
 

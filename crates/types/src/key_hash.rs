@@ -23,15 +23,15 @@
 //! | string | 9 | its UTF-8 bytes | `bytes(tag, x)` |
 //! | binary | 10 | its bytes | `bytes(tag, x)` |
 //!
-//! `wide(tag, x) = mix(word(tag, low) ^ high)` for the two 64-bit halves of the 128-bit two's complement. The digits of a
-//! decimal may be negative; they are added as two's complement. A date counts as its midnight. The zone of a timestamp
-//! does not count.
+//! `wide(tag, x) = mix(word(tag, low) ^ high)` for the two 64-bit halves of the 128-bit two's complement. The digits of
+//! a decimal may be negative; they are added as two's complement. A date counts as its midnight. The zone of a
+//! timestamp does not count.
 //!
 //! `bytes(tag, x)`: `h = word(tag, length)`; then for each 8 bytes, little endian, the last ones padded with zeros: `h
 //! = mix(h ^ w)`. An empty value is `word(tag, 0)`.
 //!
-//! **Key**: columns in order, `h = 0` at first, and `h = h * 0x9E3779B97F4A7C15 + hash` for each. So a key of one column
-//! has the hash of its value, and a key of no column has the hash 0.
+//! **Key**: columns in order, `h = 0` at first, and `h = h * 0x9E3779B97F4A7C15 + hash` for each. So a key of one
+//! column has the hash of its value, and a key of no column has the hash 0.
 //!
 //! **Group**: the upper 8 bits of the hash.
 
