@@ -7,7 +7,7 @@
 //! - [`explain`]: how each operator of a plan is spread over workers
 //! - [`options`]: how an engine runs plans
 //! - `pipeline`: from a plan to tasks; `tasks`: what runs
-//! - [`engine`]: workers, the epoch thread, queries that come and go
+//! - [`engine`]: queries that come and go; `executors`: the threads that run their tasks
 //! - [`query`]: one query; [`output`]: its results; [`share`]: sources that several queries read
 //! - [`standing`]: the state of a query between two parts of its input
 //! - [`metrics`]: counters of the engine; [`clock`]: its clocks
@@ -17,6 +17,7 @@
 pub mod clock;
 pub mod engine;
 pub mod error;
+mod executors;
 mod groups;
 pub mod metrics;
 pub mod options;

@@ -3,6 +3,7 @@
 //! - [`ring`]: a bounded queue from one producer to one consumer
 //! - [`log`]: positions, directory and signals of a stream with one writer and many readers
 //! - [`pile`]: a stack that many threads push to and one thread empties at once
+//! - [`listed`]: whether something is on a list of what is at work
 //! - [`schedule`]: ready tasks by rank, for any number of workers
 //! - [`supply`]: a background thread that makes items for customers that order ahead of need
 //! - [`gate`]: a place where a thread sleeps until another thread signals it
@@ -13,6 +14,7 @@
 //! Atomics and cells come from [`sync`], which loom and shuttle replace under `--cfg loom` and `--cfg shuttle`.
 
 pub mod gate;
+pub mod listed;
 pub mod log;
 pub mod pile;
 pub mod ring;

@@ -47,6 +47,8 @@ pub struct TaskRow {
     pub did: CachePadded<Did>,
     rolled: Rolled,
     pending: OnceLock<Box<dyn Pending>>,
+    /// When its oldest row had arrived at the last refresh that could tell.
+    arrived_ns: Counter,
     /// Whether the task is gone: nothing waits for it any more.
     is_gone: AtomicBool,
     /// Whether the task is to look at something that no counter tells.
@@ -186,8 +188,12 @@ impl TaskRow {
         if !self.is_gone() {
             view.signals += self.own_signals();
         }
-        if let Some(arrived_ns) = view.inputs.iter().filter_map(|input| input.arrived_ns).min() {
-            view.arrived_ns = arrived_ns;
+        match view.inputs.iter().filter_map(|input| input.arrived_ns).min() {
+            Some(arrived_ns) => {
+                self.arrived_ns.set(arrived_ns);
+                view.arrived_ns = arrived_ns;
+            }
+            None => view.arrived_ns = view.arrived_ns.max(self.arrived_ns.get()),
         }
         view.threshold_rows = self.threshold_rows();
         view.is_blocked = self.is_blocked();
@@ -322,5 +328,7 @@ mod tests {
         row.set_pending(Box::new(Waits(vec![InputView { rows: 4, ..InputView::default() }])));
         row.refresh(&mut view);
         assert_eq!((view.pending_rows, view.arrived_ns), (4, 3));
+        row.arrived_ns.set(5);
+        assert_eq!(row.view().arrived_ns, 5, "a new view starts with what the row knows");
     }
 }

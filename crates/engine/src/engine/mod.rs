@@ -3,40 +3,34 @@
 //! An [`Engine`] owns its threads: workers that run and rank tasks (or a thread for each task), the epoch thread that
 //! rings timers, and the allocator behind the [`Coordinator`]. Queries come and go while others run.
 //!
-//! N1. `stop` ends every query and joins every thread; nothing of the engine runs afterwards. Dropping the engine stops
+//! ENGINE-1. `stop` ends every query and joins every thread; nothing of the engine runs afterwards. Dropping the engine stops
 //!     it. In a forked child, where there are no such threads, both do nothing.
-//! N2. The lock under which queries come is held while one is put together and installed, never while anybody is waited
+//! ENGINE-2. The lock under which queries come is held while one is put together and installed, never while anybody is waited
 //!     for or called: neither a shared source, nor a function, nor a query that ends.
-//! N3. A query that fails takes nothing else along: its tasks go, one by one, as workers come upon them.
+//! ENGINE-3. A query that fails takes nothing else along: its tasks go, one by one, as they come to run.
 
-pub(crate) mod bell;
 mod bounded;
-pub(crate) mod cell;
-pub(crate) mod core;
-mod epoch;
+mod core;
 mod inputs;
 mod owner;
-mod planner;
-mod roster;
-pub(crate) mod workers;
+mod registry;
 
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use penstock_memory::{Coordinator, platform};
-use penstock_queue::schedule::ScheduleQueue;
-use penstock_scheduler::Rules;
 use penstock_types::PlanError;
 
-use crate::clock::{self, now_ns, timers};
+use crate::clock::{self, now_ns};
 use crate::error::StartError;
-use crate::metrics::{EngineMetrics, WorkerMetrics};
-use crate::options::{EngineOptions, Mode, Strategy};
+use crate::executors::{self, NewGroup};
+use crate::metrics::EngineMetrics;
+use crate::options::{EngineOptions, Strategy};
 use crate::pipeline::{Assembled, Assembler, Origin, Spreading, Ways};
 use crate::plan::{Function, Outputs, Plan, Watermarks};
 use crate::query::state::{Inflow, Kept, Parts, State, TaskFace};
@@ -57,8 +51,7 @@ use crate::tasks::writers::function::{Deliver, Doorbell, FunctionWriter};
 use crate::tasks::writers::results::ResultsWriter;
 pub use bounded::{RunFailure, push};
 
-use cell::TaskCell;
-use core::{Core, MOST_TASKS};
+use core::Core;
 use inputs::{in_order, marker, push_reader, replay_reader};
 use owner::Owner;
 
@@ -132,35 +125,19 @@ impl Engine {
     /// An engine without queries.
     pub fn start(options: EngineOptions) -> Result<Self, StartError> {
         let coordinator = Coordinator::new(options.run.coordinator())?;
-        let workers = if options.mode == Mode::State { options.worker_count() } else { 0 };
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let core = Arc::new(Core {
-            queue: Arc::new(ScheduleQueue::new(MOST_TASKS, workers.max(1))),
+            executor: executors::start(&options, number)?,
             coordinator,
-            workers: (0..workers).map(|_| Default::default()).collect(),
-            epoch: epoch::Epoch::default(),
-            rules: Arc::new(Rules::new(options.policy.make())),
-            planner: Mutex::new(planner::Planner::new(options.policy)),
-            timers: timers::Timers::default(),
-            roster: roster::RosterCell::default(),
-            cpu_ns: AtomicU64::new(0),
-            busy_ns: AtomicU64::new(0),
+            registry: registry::Registry::default(),
+            functions: Arc::default(),
+            number,
             next_id: AtomicU64::new(1),
             stopped: AtomicBool::new(false),
             started_ns: now_ns(),
-            trims: core::asks_to_trim(),
-            task_threads: AtomicU64::new(0),
-            functions: Arc::default(),
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             options,
         });
-        let engine = Self(Arc::new(Owner::new(&core)));
-        let mut threads = engine.0.locked();
-        for number in 0..workers {
-            threads.push(workers::start(&core, number)?);
-        }
-        threads.push(epoch::start(&core)?);
-        drop(threads);
-        Ok(engine)
+        Ok(Self(Arc::new(Owner::new(&core))))
     }
 
     /// Whether this is the process that the engine was started in. In a forked child it cannot be used.
@@ -170,7 +147,7 @@ impl Engine {
 
     /// Whether this thread runs its tasks: it cannot wait for any of them.
     pub fn is_run_here(&self) -> bool {
-        workers::is_of(self.0.core().number)
+        executors::is_run_here(self.0.core().number)
     }
 
     /// What it was started with.
@@ -208,7 +185,7 @@ impl Engine {
         let core = self.0.core();
         self.check(options.name)?;
         let Opened { origins, lagging, feeds } = self.open(outputs, inputs, options.watermarks)?;
-        let mut threads = self.0.locked(); // N2
+        let _admission = self.0.admission(); // ENGINE-2
         let (id, name) = self.admit(options.name, "query")?;
         let waiting = || Results::new(core.coordinator.result_account(), clock::system());
         let letters = (options.on_error == OnError::Letters).then(waiting);
@@ -224,8 +201,8 @@ impl Engine {
             kept.push(Kept { name: name.to_owned(), schema: Arc::clone(schema), collected, results });
         }
         assert_eq!(kept.len(), outputs.plans().len(), "every output has a sink");
-        let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
-        let usual = if core.options.mode == Mode::State { core.options.worker_count() } else { 1 };
+        let assembler = self.assembler();
+        let usual = core.executor.parallelism();
         let ways = Ways {
             on_error: options.on_error,
             letters: letters.as_ref(),
@@ -240,7 +217,7 @@ impl Engine {
         let assembled = assembler.query(outputs, origins, writers, ways)?;
         let kept_state = options.part.map(|part| Arc::new(part.clone()) as Arc<dyn StateStore>);
         let outputs = (kept, letters, kept_state);
-        let state = self.install(assembled, (id, name), outputs, (feeds, false), &mut threads)?;
+        let state = self.install(assembled, (id, name), outputs, (feeds, false))?;
         for lag in lagging {
             let reader = Arc::downgrade(&state);
             lag.set_query(reader);
@@ -322,17 +299,16 @@ impl Engine {
                 return Err(StartError::Plan(PlanError::Invalid(text)));
             }
         };
-        let mut threads = self.0.locked(); // N2
+        let _admission = self.0.admission(); // ENGINE-2
         let (id, name) = self.admit(name, "source")?;
         let (entrance, joins) = Entrance::new(held);
         let letters = (on_error == OnError::Letters)
             .then(|| Results::new(core.coordinator.result_account(), clock::system()));
         let rejects = (on_error != OnError::Fail).then(|| letters.clone());
-        let assembler = Assembler { options: &core.options.run, coordinator: &core.coordinator };
+        let assembler = self.assembler();
         let (assembled, shared) =
             assembler.shared(&plan, reader, Arc::clone(entrance.begin()), joins, rejects)?;
-        let state =
-            self.install(assembled, (id, name), (Vec::new(), letters, None), (feeds, true), &mut threads)?;
+        let state = self.install(assembled, (id, name), (Vec::new(), letters, None), (feeds, true))?;
         state.start();
         Ok(SharedSource::new(state, shared, plan, entrance))
     }
@@ -343,11 +319,10 @@ impl Engine {
         if core.stopped.load(Ordering::Acquire) {
             return Err(StartError::EngineStopped);
         }
-        let taken = |name: &str| {
-            core.roster.get().queries.iter().any(|query| query.name == name && !query.has_ended())
-        };
         match name {
-            Some(name) if taken(name) => Err(StartError::NameTaken { name: name.to_owned() }),
+            Some(name) if core.registry.is_taken(name) => {
+                Err(StartError::NameTaken { name: name.to_owned() })
+            }
             _ => Ok(()),
         }
     }
@@ -365,16 +340,19 @@ impl Engine {
         Ok((id, name))
     }
 
+    fn assembler(&self) -> Assembler<'_> {
+        let core = self.0.core();
+        Assembler { options: &core.options.run, coordinator: &core.coordinator, executor: &*core.executor }
+    }
+
     fn install(
         &self,
         assembled: Assembled,
         (id, name): (u64, String),
         (outputs, letters, kept): (Vec<Kept>, Option<Results>, Option<Arc<dyn StateStore>>),
         (feeds, is_source): (Vec<Inflow>, bool),
-        threads: &mut Vec<JoinHandle<()>>,
     ) -> Result<Arc<State>, StartError> {
         let core = self.0.core();
-        let roster = Arc::downgrade(core);
         let (account, clock) = (Arc::new(assembled.account), core.options.clock.clone());
         let functions = Arc::clone(&core.functions);
         let context = Context::new(Arc::new(clock.clone()), Arc::clone(&account), kept, functions);
@@ -387,62 +365,33 @@ impl Engine {
             outputs,
             feeds,
             is_source,
-            reads: assembled.reads,
+            reads: assembled.reads.clone(),
             tables: assembled.tables,
             letters,
             clock,
             context,
         };
+        let engine = Arc::downgrade(core);
         let when_ended = Box::new(move |id| {
-            if let Some(core) = roster.upgrade() {
-                core.roster.remove(id);
+            if let Some(core) = engine.upgrade() {
+                core.executor.remove(id);
+                core.registry.remove(id);
             }
         });
         let state = State::new(parts, when_ended);
         state.install(assembled.tasks.iter().map(TaskFace::of).collect());
-        // Before its tasks: one that ends at once finds itself in the roster.
-        core.roster.add(&state);
-        let mut failed = None;
-        threads.retain(|thread| !thread.is_finished());
-        let faces = state.faces();
-        for task in assembled.tasks {
-            // With several readers, there is no telling whose turn it is.
-            let reader = match task.readers[..] {
-                [reader] => Some(Arc::clone(&faces[reader].bell)),
-                _ => None,
-            };
-            let cell = TaskCell::new(task.name, task.body, task.bell, Arc::clone(&state), reader);
-            if failed.is_some() {
-                continue; // the cell tells its query that it is gone
-            }
-            let installed = match core.options.mode {
-                Mode::Threads => workers::start_own(core, cell)
-                    .map(|thread| threads.push(thread))
-                    .map_err(StartError::Thread),
-                Mode::State => {
-                    let added = core.queue.add(|task| {
-                        cell.bell.connect(&core.queue, task, &core.rules);
-                        cell
-                    });
-                    added.map(|_| ()).ok_or(StartError::TooManyTasks { most: MOST_TASKS })
-                }
-            };
-            if let Err(error) = installed {
-                state.stop();
-                failed = Some(error);
-            }
-        }
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(state),
-        }
+        // Before its tasks: one that ends at once finds itself in the registry.
+        core.registry.add(&state);
+        let query = Arc::clone(&state) as _;
+        let group = NewGroup { id, query, tasks: assembled.tasks, reads: assembled.reads };
+        Arc::clone(&core.executor).install(group)?;
+        Ok(state)
     }
 
     /// The queries that run, in the order in which they were submitted.
     pub fn queries(&self) -> Vec<Query> {
-        let roster = self.0.core().roster.get();
-        let query = |state: &Arc<State>| Query { state: Arc::clone(state) };
-        roster.queries.iter().filter(|state| !state.is_source).map(query).collect()
+        let running = self.0.core().registry.all();
+        running.into_iter().filter(|state| !state.is_source).map(|state| Query { state }).collect()
     }
 
     /// What is lost if the engine is stopped now, for each query and shared source that runs, by name. `beside` says how
@@ -450,8 +399,8 @@ impl Engine {
     ///
     /// Exact if no task runs for a moment. It is waited for that, but not for long.
     pub fn waiting(&self, beside: impl Fn(&Query) -> u64) -> Vec<(String, Waiting)> {
-        let roster = self.0.core().roster.get();
-        let runs = || roster.queries.iter().map(|state| state.runs()).collect::<Option<Vec<u64>>>();
+        let running = self.0.core().registry.all();
+        let runs = || running.iter().map(|state| state.runs()).collect::<Option<Vec<u64>>>();
         let of = |state: &Arc<State>| {
             let mut waiting = state.waiting();
             waiting.rows += beside(&Query { state: Arc::clone(state) });
@@ -460,7 +409,7 @@ impl Engine {
         let mut looks = 0;
         loop {
             let before = runs();
-            let waiting = roster.queries.iter().map(of).collect();
+            let waiting = running.iter().map(of).collect();
             looks += 1;
             if (before.is_some() && before == runs()) || looks == LOOKS {
                 return waiting;
@@ -473,28 +422,17 @@ impl Engine {
     /// Returns the metrics of the engine as a whole.
     pub fn metrics(&self) -> EngineMetrics {
         let core = self.0.core();
-        let roster = core.roster.get();
-        let now = now_ns();
-        let worker = |stats: &core::WorkerStats| {
-            let since = stats.parked_since_ns.get();
-            let asleep = if since == 0 { 0 } else { now.saturating_sub(since) };
-            WorkerMetrics {
-                runs: stats.runs.get(),
-                busy_ns: stats.busy_ns.get(),
-                parked_ns: stats.parked_ns.get() + asleep,
-                parks: stats.parks.get(),
-                overhead_ns: stats.overhead_ns.get(),
-            }
-        };
+        let (queries, tasks) = core.registry.counts();
+        let executor = core.executor.metrics();
         EngineMetrics {
-            seconds: now.saturating_sub(core.started_ns) as f64 / 1e9,
-            queries: roster.queries.len(),
-            tasks: roster.tasks.len(),
-            workers: core.workers.iter().map(|stats| worker(stats)).collect(),
-            task_threads: core.task_threads.load(Ordering::Relaxed),
-            epochs: core.epoch.epochs.get(),
-            planning_ns: core.epoch.planning_ns.get(),
-            rolling_ns: core.epoch.rolling_ns.get(),
+            seconds: now_ns().saturating_sub(core.started_ns) as f64 / 1e9,
+            queries,
+            tasks,
+            workers: executor.workers,
+            task_threads: executor.task_threads,
+            epochs: executor.epochs,
+            planning_ns: executor.planning_ns,
+            rolling_ns: executor.rolling_ns,
             memory: core.coordinator.snapshot(),
             process: platform::usage(),
         }
@@ -509,10 +447,10 @@ impl Engine {
     /// # Errors
     /// What `wait` has said.
     pub fn drain<E>(&self, mut wait: impl FnMut(&Query) -> Result<(), E>) -> Result<(), E> {
-        let roster = self.0.core().roster.get();
-        roster.queries.iter().for_each(|state| state.keep_results());
-        roster.queries.iter().for_each(|state| state.cut_outside());
-        for round in roster.rounds() {
+        let running = self.0.core().registry.all();
+        running.iter().for_each(|state| state.keep_results());
+        running.iter().for_each(|state| state.cut_outside());
+        for round in registry::rounds(&running) {
             round.iter().for_each(|state| state.end_input());
             round.iter().try_for_each(|state| wait(&Query { state: Arc::clone(state) }))?;
         }

@@ -23,8 +23,10 @@ use super::segment::Op;
 use super::shared::{SharedStream, inlet_slots};
 use super::spreading::{Spread, Spreading};
 use super::strands::{OperatorId, StrandId, Strands};
-use crate::engine::bell::Bell;
 use crate::error::StartError;
+use crate::executors::Executor;
+pub(super) use crate::executors::NewTask as Installed;
+use crate::executors::bell::Bell;
 use crate::options::{Chaining, RunOptions};
 use crate::plan::{Function, Outputs, StreamStep};
 use crate::query::tables::LiveTable;
@@ -41,7 +43,6 @@ use crate::tasks::results::Results;
 use crate::tasks::share::{Share, ShareGauge};
 use crate::tasks::shared::Lag;
 use crate::tasks::source::Source;
-use crate::tasks::step::Task;
 use crate::tasks::task::OperatorTask;
 use crate::tasks::waker::Waker;
 use crate::tasks::writers::SinkWriter;
@@ -52,18 +53,6 @@ pub(crate) enum Origin {
     Own(Box<dyn SourceReader>),
     /// A source that it shares with others.
     Shared { reader: EdgeReader, stream: Arc<SharedStream>, lag: Arc<Lag>, id: u64 },
-}
-
-/// A task and its bell.
-pub(crate) struct Installed {
-    pub(crate) name: String,
-    pub(crate) body: Box<dyn Task>,
-    pub(crate) bell: Arc<Bell>,
-    /// The tasks that read what it writes, by number.
-    pub(crate) readers: Vec<usize>,
-    pub(crate) is_source: bool,
-    /// Which of the parts of an operator it is, and which part of the rows it takes.
-    pub(crate) part: Option<(usize, Arc<ShareGauge>)>,
 }
 
 /// The tasks of a query, in the order in which rows pass them, and its account.
@@ -96,6 +85,7 @@ type Charge = Arc<Mutex<StateAccount>>;
 pub(crate) struct Assembler<'a> {
     pub(crate) options: &'a RunOptions,
     pub(crate) coordinator: &'a Coordinator,
+    pub(crate) executor: &'a dyn Executor,
 }
 
 /// Everything that is known of a query while its tasks are made.
@@ -191,7 +181,7 @@ impl Assembler<'_> {
             filled: HashMap::new(),
             readers: HashMap::new(),
             sink_readers: HashMap::new(),
-            bells: (0..count).map(|_| Bell::new()).collect(),
+            bells: self.executor.reserve(&vec![1; count])?,
             flushes: Vec::new(),
             mixed: HashMap::new(),
             account: Account { tick: outputs.tick(), ..Account::default() },
@@ -208,7 +198,8 @@ impl Assembler<'_> {
             extras: 0,
             drafts: drafts.drafts,
         };
-        let sink_bells: Vec<Arc<Bell>> = writers.iter().map(|writer| self.sink_bell(&**writer)).collect();
+        let worthwhile: Vec<u64> = writers.iter().map(|writer| self.worthwhile_rows(&**writer)).collect();
+        let sink_bells = self.executor.reserve(&worthwhile)?;
         assembly.flushes =
             sink_bells.iter().map(|bell| Arc::new(FlushRequest::new(Arc::clone(bell) as _))).collect();
         assembly.plan_edges(&drafts.outputs);
@@ -232,11 +223,18 @@ impl Assembler<'_> {
         Ok(Assembled { tasks, account: assembly.account, reads, tables: assembly.tables })
     }
 
-    fn sink_bell(&self, writer: &dyn SinkWriter) -> Arc<Bell> {
+    /// Returns how many rows are worth a wake-up of a sink.
+    fn worthwhile_rows(&self, writer: &dyn SinkWriter) -> u64 {
         match self.options.memory {
-            MemoryKind::Blocks => Bell::for_rows(writer.worthwhile_rows()),
-            MemoryKind::Queue => Bell::new(),
+            MemoryKind::Blocks => writer.worthwhile_rows(),
+            MemoryKind::Queue => 1,
         }
+    }
+
+    /// Reserves the bell of one more task.
+    pub(super) fn bell(&self) -> Result<Arc<Bell>, StartError> {
+        let reserved = self.executor.reserve(&[1])?;
+        Ok(reserved.into_iter().next().expect("one bell was asked for"))
     }
 }
 

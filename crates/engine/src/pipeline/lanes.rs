@@ -8,8 +8,8 @@ use penstock_scheduler::Profile;
 use super::assemble::{Assembly, Installed, Origin};
 use super::drafts::DraftInput;
 use super::opening;
-use crate::engine::bell::Bell;
 use crate::error::StartError;
+use crate::executors::bell::Bell;
 use crate::tasks::account::{LateCount, LateRows};
 use crate::tasks::chain::Chain;
 use crate::tasks::charge::Load;
@@ -61,7 +61,7 @@ impl Assembly<'_> {
         let name = self.name(&draft);
 
         // The source wakes the splitter, not the merging task.
-        let (merger, splitter) = (Arc::clone(&self.bells[number]), Bell::new());
+        let (merger, splitter) = (Arc::clone(&self.bells[number]), self.by.bell()?);
         let origin = origins[stream].take().expect("a stream is read once");
         let columns = opening::columns(&self.strands.streams[stream]);
         let source = self.stream(stream, (number, &splitter), origin, &mut Vec::new(), &mut Vec::new())?;
@@ -70,15 +70,15 @@ impl Assembly<'_> {
         let budget = self.by.coordinator.options().budget_bytes / count;
         let most_load = (budget / LOAD_SHARE).clamp(LEAST_LOAD_BYTES, MOST_LOAD_BYTES);
         let portion_rows = (budget / (PORTION_SHARE * KEY_BYTES)).clamp(LEAST_PORTION_ROWS, PORTION_ROWS);
-        let ways: Vec<Ways> = (0..count)
+        let ways = (0..count)
             .map(|_| {
-                let bell = Bell::new();
+                let bell = self.by.bell()?;
                 let [from, lane, to] = [&splitter, &bell, &merger].map(waker);
                 let (items_in, items_out) = way(LANE_ITEMS, &from, &lane);
                 let (parts_in, parts_out) = way(PART_ITEMS, &lane, &to);
-                Ways { bell, items_in, items_out, parts_in, parts_out }
+                Ok(Ways { bell, items_in, items_out, parts_in, parts_out })
             })
-            .collect();
+            .collect::<Result<Vec<Ways>, StartError>>()?;
         // The splitter, then the lanes.
         let first = self.drafts.len() + sink_bells.len() + self.extras + 1;
         self.extras += 1 + count;

@@ -7,7 +7,7 @@ use penstock_scheduler::Profile;
 
 use super::assemble::{Assembly, Installed, named};
 use super::edges::SinkReader;
-use crate::engine::bell::Bell;
+use crate::executors::bell::Bell;
 use crate::plan::Outputs;
 use crate::tasks::account::Role;
 use crate::tasks::pending::EdgesPending;

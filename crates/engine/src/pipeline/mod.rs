@@ -17,7 +17,7 @@ mod shared;
 mod spreading;
 mod strands;
 
-pub(crate) use assemble::{Assembled, Assembler, Installed, Origin, Ways};
+pub(crate) use assemble::{Assembled, Assembler, Origin, Ways};
 pub(crate) use shared::SharedStream;
 pub(crate) use spreading::Spreading;
 pub use spreading::explain;

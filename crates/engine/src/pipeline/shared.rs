@@ -15,7 +15,6 @@ use super::assemble::{Assembled, Assembler, Installed, check_replay, named};
 use super::opening;
 use super::segment::Segment;
 use super::strands::Strands;
-use crate::engine::bell::Bell;
 use crate::error::StartError;
 use crate::plan::{Outputs, Plan, StreamStep};
 use crate::tasks::account::{Account, Role};
@@ -150,7 +149,7 @@ impl Assembler<'_> {
         let rows = self.rows_per_run(columns.row_width());
         let clock_of = (opening::clock(&stream), stream.step().idle_after_ns);
         let mut source = Source::new(columns, clock_of, rows, reader, begin);
-        let bell = Bell::new();
+        let bell = self.bell()?;
         let waker: Arc<dyn Waker> = Arc::clone(&bell) as _;
         source.connect(&waker);
         let layout = Layout::new(segment.scope.kinds_of(&slots));

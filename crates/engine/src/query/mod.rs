@@ -21,6 +21,7 @@ use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output};
 use crate::share::SharedSource;
 use crate::tasks::account::Latency;
+use crate::tasks::context::Phase;
 use crate::tasks::results::Results;
 use state::State;
 
@@ -94,7 +95,7 @@ impl Query {
     /// Whether this thread is in a watermark function of its feeds, or of those of the shared sources that it reads, and
     /// the query does not end before that returns.
     pub fn is_asking_here<'a>(&self, mut sources: impl Iterator<Item = &'a SharedSource>) -> bool {
-        !self.state.is_stopping()
+        self.state.context.phase() != Phase::Stopping
             && (self.state.is_asking_here() || sources.any(|source| source.state.is_asking_here()))
     }
 

@@ -21,18 +21,16 @@ use penstock_scheduler::profile::Counter;
 use super::QueryMetrics;
 use super::tables::LiveTable;
 use crate::clock::{Timepiece, now_ns};
-use crate::engine::bell::Bell;
-use crate::engine::workers;
 use crate::error::RunError;
+use crate::executors::bell::Bell;
+use crate::executors::{self, NewTask, Supervisor};
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output, Part};
-use crate::pipeline::Installed;
 use crate::tasks::account::{Account, Operator};
 use crate::tasks::charge::Load;
 use crate::tasks::context::{Context, Phase};
 use crate::tasks::feed::{FeedEnd, FeedHandle};
 use crate::tasks::results::Results;
-use crate::tasks::share::ShareGauge;
 use crate::tasks::shared::Reader;
 
 /// What a query is doing.
@@ -137,11 +135,8 @@ pub(crate) struct TaskFace {
     pub(crate) bell: Arc<Bell>,
     /// The tasks that read what it writes.
     pub(crate) readers: Vec<usize>,
-    pub(crate) is_source: bool,
     /// The output that leaves by it, if it is a sink.
     pub(crate) output: Option<usize>,
-    /// Which of the parts of an operator it is, and which part of the rows it takes.
-    pub(crate) part: Option<(usize, Arc<ShareGauge>)>,
     /// The state that it has handed to whoever merges, if it is a lane.
     pub(crate) load: Option<Arc<Load>>,
     /// Whether it merges the state of lanes.
@@ -150,14 +145,12 @@ pub(crate) struct TaskFace {
 
 impl TaskFace {
     /// Returns what others see of the task.
-    pub(crate) fn of(task: &Installed) -> Self {
+    pub(crate) fn of(task: &NewTask) -> Self {
         Self {
             name: task.name.clone(),
             bell: Arc::clone(&task.bell),
             readers: task.readers.clone(),
-            is_source: task.is_source,
             output: task.body.output(),
-            part: task.part.clone(),
             load: task.body.load(),
             merges: task.body.merges(),
         }
@@ -185,7 +178,7 @@ pub(crate) struct State {
     started_ns: u64,
     ended_ns: Counter,
     /// Bits of the rows per second of late, written by the roll-up.
-    pub(crate) rate: Counter,
+    rate: Counter,
 }
 
 impl std::ops::Deref for State {
@@ -233,7 +226,7 @@ impl State {
 
     /// Whether this thread runs tasks of its engine, and so cannot wait for it.
     pub(crate) fn is_run_here(&self) -> bool {
-        workers::is_of(self.engine)
+        executors::is_run_here(self.engine)
     }
 
     /// Whether this thread is in the watermark function of one of its feeds.
@@ -244,10 +237,6 @@ impl State {
     /// Whether this thread reads the data of one of its feeds.
     pub(crate) fn is_pulled_here(&self) -> bool {
         self.feeds.iter().any(|inflow| inflow.feed.is_pulled_here())
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.context.phase() == Phase::Stopping
     }
 
     pub(crate) fn fail(&self, error: RunError) {
@@ -342,13 +331,6 @@ impl State {
             && self.outputs.iter().filter_map(|output| output.results.as_ref()).all(Results::is_empty)
             && self.faces().iter().all(rests);
         is_at_rest.then_some(runs)
-    }
-
-    /// One of its tasks is gone, with everything that it held.
-    pub(crate) fn task_gone(&self) {
-        if self.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.end();
-        }
     }
 
     fn end(&self) {
@@ -493,5 +475,41 @@ impl Reader for State {
 
     fn fail(&self, error: RunError) {
         self.fail(error);
+    }
+}
+
+impl Supervisor for State {
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn clock(&self) -> &Timepiece {
+        &self.clock
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.context.phase() == Phase::Stopping
+    }
+
+    fn fail(&self, error: RunError) {
+        self.fail(error);
+    }
+
+    fn task_gone(&self) {
+        if self.tasks.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end();
+        }
+    }
+
+    fn latency_totals(&self) -> (u64, u64) {
+        self.account.sink_latency.totals()
+    }
+
+    fn rows_in(&self) -> u64 {
+        self.account.rows().rows_in
+    }
+
+    fn set_rate(&self, rows_per_second: f64) {
+        self.rate.set(rows_per_second.to_bits());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use super::state::{IDLE, READY, is_ready, level as level_of, raised_to, ready_at};
+use super::state::{IDLE, READY, is_free, is_ready, level as level_of, raised_to, ready_at};
 use super::table::Row;
 use super::{Level, ScheduleQueue, TaskId};
 use crate::sync::{Ordering, ordering, planted};
@@ -56,6 +56,15 @@ impl<T> ScheduleQueue<T> {
         if is_ready(state) {
             self.lift(row, state, level);
         }
+    }
+
+    /// Returns whether a task is idle or gone. A wake-up that comes later sees what the caller did before; and the caller
+    /// sees what earlier wake-ups, and the runs that they led to, have left.
+    pub fn is_idle(&self, task: TaskId) -> bool {
+        let Some(row) = self.table.row(task) else { return true };
+        // AcqRel: as in `raise`.
+        let state = row.state.fetch_or(0, ordering("schedule.is_idle", Ordering::AcqRel));
+        state == IDLE || is_free(state)
     }
 
     /// Raises a row that was found READY in `state`, by SCHED-5. The thread that made it so has woken a worker, or will.

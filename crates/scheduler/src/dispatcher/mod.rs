@@ -91,6 +91,16 @@ impl Dispatcher {
         ready: &impl ReadyTasks<T>,
     ) {
         ready.publish(self.plan(snapshot, &row));
+        self.raise(row, rules, ready);
+    }
+
+    /// Raises the tasks of the last plan, whose ranks are published, to the levels that they have by now (DISPATCH-4).
+    pub fn raise<'r, T>(
+        &self,
+        row: impl Fn(usize) -> &'r TaskRow,
+        rules: &Rules,
+        ready: &impl ReadyTasks<T>,
+    ) {
         for (&(task, level), &index) in self.ranks.iter().zip(&self.indices) {
             if level > Level::FIRST {
                 let row = row(index);

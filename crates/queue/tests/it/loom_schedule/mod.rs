@@ -8,6 +8,7 @@
 #![cfg(loom)]
 
 mod levels;
+mod listed;
 
 use std::sync::Arc as StdArc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A task as workers hold it: its body, its bell, and the query that it belongs to.
+//! A task as an executor holds it: its body, its bell, and the query that it belongs to.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,23 +8,25 @@ use penstock_queue::schedule::{ScheduleQueue, TaskId};
 use penstock_scheduler::{Quantum, Rules};
 
 use super::bell::Bell;
-use super::core::Core;
-use crate::clock::now_ns;
-use crate::error::{RunError, panic_text};
-use crate::query::state::State;
+use super::{NewTask, SetTimer, Supervisor};
+use crate::clock::{Timepiece, now_ns};
 use crate::tasks::clock::Until;
+use crate::tasks::error::{RunError, panic_text};
 use crate::tasks::step::{Step, Task};
 
+/// How long a task runs before any policy has looked at it: as long as any.
+pub(super) const USUAL_QUANTUM: Quantum = Quantum::of_rows(u64::MAX);
+
 /// The queue of all tasks.
-pub(crate) type TaskQueue = ScheduleQueue<TaskCell>;
+pub(super) type TaskQueue = ScheduleQueue<TaskCell>;
 
 /// A task and what belongs to it.
-pub(crate) struct TaskCell {
+pub(super) struct TaskCell {
     name: String,
     /// `None` once it is dropped.
     body: Option<Box<dyn Task>>,
-    pub(crate) bell: Arc<Bell>,
-    query: Arc<State>,
+    pub(super) bell: Arc<Bell>,
+    query: Arc<dyn Supervisor>,
     /// The bell of the task that reads what this one writes, if there is one such task.
     reader: Option<Arc<Bell>>,
     /// When the timers that it has set ring.
@@ -33,42 +35,48 @@ pub(crate) struct TaskCell {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ran {
+pub(super) enum Ran {
     /// There may be more to do.
     Ready,
-    /// Nothing to do, or no room, or too early: its bell says when that has changed.
+    /// Nothing to do, or no room, or too early: its bell rings when that has changed.
     Idle,
     /// Nothing ever.
     Done,
 }
 
 impl TaskCell {
-    pub(crate) fn new(
-        name: String,
-        body: Box<dyn Task>,
-        bell: Arc<Bell>,
-        query: Arc<State>,
-        reader: Option<Arc<Bell>>,
-    ) -> Self {
-        Self { name, body: Some(body), bell, query, reader, timers: Until::default() }
+    /// Makes the cells of the tasks of a query.
+    pub(super) fn of(tasks: Vec<NewTask>, query: &Arc<dyn Supervisor>) -> Vec<Self> {
+        let bells: Vec<Arc<Bell>> = tasks.iter().map(|task| Arc::clone(&task.bell)).collect();
+        let cell = |task: NewTask| {
+            // With several readers, there is no telling whose turn it is.
+            let reader = match task.readers[..] {
+                [reader] => Some(Arc::clone(&bells[reader])),
+                _ => None,
+            };
+            let (name, body, query) = (task.name, Some(task.body), Arc::clone(query));
+            Self { name, body, bell: task.bell, query, reader, timers: Until::default() }
+        };
+        tasks.into_iter().map(cell).collect()
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Returns the name of the task.
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The task that reads what this one writes, if it is worth running.
-    pub(crate) fn worthy_reader(&self, rules: &Rules) -> Option<TaskId> {
+    /// Returns the task that reads what this one writes, if a worker goes on with it.
+    pub(super) fn followed(&self, rules: &Rules) -> Option<TaskId> {
         let reader = self.reader.as_ref()?;
         if rules.follows(&reader.row) { reader.task() } else { None }
     }
 
-    /// Runs it for a quantum at most, from `start_ns` on. When that ended, and how.
-    pub(crate) fn run(&mut self, quantum: Quantum, start_ns: u64, core: &Core) -> (u64, Ran) {
+    /// Runs it for a quantum at most, from `start_ns` on. Returns when that ended, and how.
+    pub(super) fn run(&mut self, quantum: Quantum, start_ns: u64, timers: &dyn SetTimer) -> (u64, Ran) {
         let did = &self.bell.row.did;
         did.running.set(1);
         self.bell.row.clear_request();
-        let ran = catch_unwind(AssertUnwindSafe(|| self.steps(quantum, start_ns, core)));
+        let ran = catch_unwind(AssertUnwindSafe(|| self.steps(quantum, start_ns, timers)));
         let ran = ran.unwrap_or_else(|panic| {
             let text = panic_text(&*panic);
             self.query.fail(RunError::Panicked { operator: self.name.clone(), text });
@@ -79,34 +87,28 @@ impl TaskCell {
         (end_ns, ran)
     }
 
-    fn steps(&mut self, quantum: Quantum, start_ns: u64, core: &Core) -> Ran {
+    fn steps(&mut self, quantum: Quantum, start_ns: u64, timers: &dyn SetTimer) -> Ran {
         let Some(body) = &mut self.body else { return Ran::Done };
         if self.bell.take_trim() {
             body.trim();
         }
+        let clock = self.query.clock();
         self.timers.system_ns = self.timers.system_ns.filter(|&at_ns| at_ns > start_ns);
-        self.timers.clock_ns = self.timers.clock_ns.filter(|&at_ns| at_ns > self.query.clock.now_ns());
+        self.timers.clock_ns = self.timers.clock_ns.filter(|&at_ns| at_ns > clock.now_ns());
         let (mut rows, mut elapsed_ns) = (0, 0);
         while quantum.lasts(rows, elapsed_ns) {
             if self.query.is_stopping() {
                 return Ran::Done;
             }
-            match body.step(&self.query.context) {
+            match body.step(self.query.context()) {
                 Ok(Step::Worked(done)) => {
                     rows += done as u64;
                     elapsed_ns = now_ns().saturating_sub(start_ns);
                 }
                 Ok(Step::Blocked | Step::Idle) => return Ran::Idle,
                 Ok(Step::Until(until)) => {
-                    let (set, until) = (self.timers, self.query.clock.settle(until));
-                    let is_new = |at_ns: &u64, set: Option<u64>| set.is_none_or(|set| *at_ns < set);
-                    self.timers = set.or(until);
-                    if let Some(at_ns) = until.system_ns.filter(|at_ns| is_new(at_ns, set.system_ns)) {
-                        core.set_timer(at_ns, &self.bell);
-                    }
-                    if let Some(at_ns) = until.clock_ns.filter(|at_ns| is_new(at_ns, set.clock_ns)) {
-                        core.set_clock_timer(at_ns, &self.bell);
-                    }
+                    let until = clock.settle(until);
+                    self.set_timers(until, timers);
                     return Ran::Idle;
                 }
                 Ok(Step::Done) => return Ran::Done,
@@ -117,6 +119,20 @@ impl TaskCell {
             }
         }
         Ran::Ready
+    }
+
+    fn set_timers(&mut self, until: Until, timers: &dyn SetTimer) {
+        let set = self.timers;
+        let is_new = |at_ns: &u64, set: Option<u64>| set.is_none_or(|set| *at_ns < set);
+        self.timers = set.or(until);
+        if let Some(at_ns) = until.system_ns.filter(|at_ns| is_new(at_ns, set.system_ns)) {
+            timers.set_timer(at_ns, &self.bell);
+        }
+        if let Some(at_ns) = until.clock_ns.filter(|at_ns| is_new(at_ns, set.clock_ns))
+            && let Timepiece::Manual(clock) = self.query.clock()
+        {
+            clock.set_timer(at_ns, Arc::clone(&self.bell) as _);
+        }
     }
 
     /// Writes down what it did, and what is left to do.
@@ -148,13 +164,13 @@ impl TaskCell {
         did.running.set(0);
     }
 
-    /// When it wants to be woken, by the time of the system.
-    pub(crate) fn timer_ns(&self) -> Option<u64> {
+    /// Returns when it wants to be woken, by the time of the system.
+    pub(super) fn timer_ns(&self) -> Option<u64> {
         self.timers.system_ns
     }
 
     /// Drops what it holds, and tells its query.
-    pub(crate) fn retire(mut self) {
+    pub(super) fn retire(mut self) {
         self.drop_body();
     }
 
