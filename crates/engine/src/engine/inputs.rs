@@ -5,14 +5,69 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use penstock_types::{PlanError, closest};
 
-use super::Input;
+use super::{Engine, Input};
 use crate::clock;
 use crate::error::StartError;
+use crate::pipeline::Origin;
 use crate::plan::{Outputs, StreamStep, WatermarkFunction, Watermarks};
+use crate::query::Query;
+use crate::query::state::Inflow;
 use crate::tasks::feed::FeedEnd;
 use crate::tasks::readers::SourceReader;
 use crate::tasks::readers::push::PushReader;
 use crate::tasks::readers::replay::{Replay, ReplayReader};
+use crate::tasks::shared::Lag;
+
+/// The inputs of a query, about to be put together.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub(super) origins: Vec<Origin>,
+    pub(super) lagging: Vec<Arc<Lag>>,
+    pub(super) feeds: Vec<Inflow>,
+}
+
+impl Engine {
+    /// Opens the inputs of a query: asks functions about what is there already, and waits for shared sources to let it in.
+    pub(super) fn open(
+        &self,
+        outputs: &Outputs,
+        inputs: Vec<(String, Input)>,
+        watermarks: &[(Watermarks, Watermarks)],
+    ) -> Result<Opened, StartError> {
+        let mut opened = Opened::default();
+        for (stream, schema, input) in in_order(outputs, inputs)? {
+            let marker = || marker(&stream, watermarks);
+            opened.origins.push(match input {
+                Input::Feed(end) => {
+                    opened.feeds.push(Inflow::outside(&end));
+                    Origin::Own(push_reader(end, marker())?)
+                }
+                Input::Chained(end, query) => {
+                    opened.feeds.push(self.inflow(&end, &query));
+                    Origin::Own(push_reader(end, marker())?)
+                }
+                Input::Replay(replay) => Origin::Own(replay_reader(replay, marker())?),
+                Input::Shared(source, on_lag) => {
+                    source.stream.check(&stream, &schema)?;
+                    let joined = source.join(on_lag);
+                    if let Err(StartError::SourceEnded { .. }) = joined {
+                        self.check(None)?; // the source is gone because the engine is
+                    }
+                    let (reader, lag) = joined?;
+                    opened.lagging.push(Arc::clone(&lag));
+                    Origin::Shared { reader, stream: Arc::clone(&source.stream), lag, id: source.state.id }
+                }
+            });
+        }
+        Ok(opened)
+    }
+
+    /// What is known of a feed that gets the results of `query`: of this engine, or of another one.
+    pub(super) fn inflow(&self, end: &FeedEnd, query: &Query) -> Inflow {
+        let is_ours = query.state.engine == self.0.core().number;
+        Inflow { feed: end.handle(), upstream: is_ours.then_some(query.state.id) }
+    }
+}
 
 /// Returns the function that gives the watermarks of a stream, if there is one.
 pub(super) fn marker<'a>(

@@ -12,110 +12,47 @@
 mod bounded;
 mod core;
 mod inputs;
+mod overview;
 mod owner;
 mod registry;
+mod request;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
 
-use penstock_memory::{Coordinator, platform};
+use penstock_memory::Coordinator;
 use penstock_types::PlanError;
 
 use crate::clock::{self, now_ns};
 use crate::error::StartError;
 use crate::executors::{self, NewGroup};
-use crate::metrics::EngineMetrics;
-use crate::options::{EngineOptions, Strategy};
-use crate::pipeline::{Assembled, Assembler, Origin, Spreading, Ways};
-use crate::plan::{Function, Outputs, Plan, Watermarks};
+use crate::options::EngineOptions;
+use crate::pipeline::{Assembled, Assembler, Spreading, Ways};
+use crate::plan::{Outputs, Plan};
+use crate::query::Query;
 use crate::query::state::{Inflow, Kept, Parts, State, TaskFace};
-use crate::query::{Query, Waiting};
-use crate::share::{OnLag, SharedSource};
-use crate::standing::Part;
+use crate::share::SharedSource;
 use crate::tasks::checkpoint::StateStore;
 use crate::tasks::context::Context;
-use crate::tasks::feed::FeedEnd;
-use crate::tasks::readers::replay::Replay;
 use crate::tasks::rejects::OnError;
 use crate::tasks::results::Results;
-use crate::tasks::shared::{Entrance, Lag};
+use crate::tasks::shared::Entrance;
 use crate::tasks::writers::SinkWriter;
 use crate::tasks::writers::collect::{CollectWriter, Collected};
 use crate::tasks::writers::discard::DiscardWriter;
-use crate::tasks::writers::function::{Deliver, Doorbell, FunctionWriter};
+use crate::tasks::writers::function::FunctionWriter;
 use crate::tasks::writers::results::ResultsWriter;
 pub use bounded::{RunFailure, push};
+pub use request::{Input, QueryOptions, ShareOptions, Sink};
 
 use core::Core;
-use inputs::{in_order, marker, push_reader, replay_reader};
+use inputs::{Opened, marker, push_reader, replay_reader};
 use owner::Owner;
 
-/// How often, and how long each time, [`Engine::waiting`] waits for a moment in which no row moves.
-const LOOKS: usize = 60;
-const GLANCE: Duration = Duration::from_micros(500);
-
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
-
-/// Where the rows of a query come from.
-pub enum Input {
-    /// Somebody pushes them: the other end of a [`crate::feed`].
-    Feed(FeedEnd),
-    /// The results of another query: somebody reads them and pushes them, up to their end.
-    Chained(FeedEnd, Query),
-    /// They are in memory, and replayed.
-    Replay(Replay),
-    /// A source that others read as well, and what happens if the query holds it up.
-    Shared(SharedSource, OnLag),
-}
-
-/// Where the results of a query go.
-pub enum Sink {
-    /// Into [`Output::batches`], when the query has ended.
-    Collect,
-    /// To whoever reads [`Query::results`]; nobody reading holds the query up.
-    Results,
-    /// To the caller's own taker, which rings the bell when it may take a batch that it gave back.
-    Deliver(Box<dyn Deliver>, Doorbell),
-    /// Nowhere: they are counted only.
-    Discard,
-}
-
-/// How a query runs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct QueryOptions<'a> {
-    /// What it is called.
-    pub name: Option<&'a str>,
-    /// What becomes of rows that an operator has no answer for.
-    pub on_error: OnError,
-    /// Workers that one operator may take; by default all there are.
-    pub parallelism: Option<usize>,
-    /// How such an operator is spread over them.
-    pub strategy: Strategy,
-    /// The part of the input that it runs over, on one worker, if that is not all.
-    pub part: Option<&'a Part>,
-    /// Functions of the plan, each with the one that the query calls in its place.
-    pub functions: &'a [(Function, Function)],
-    /// The same of functions that say watermarks.
-    pub watermarks: &'a [(Watermarks, Watermarks)],
-}
-
-/// How a shared source runs.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ShareOptions<'a> {
-    /// What it is called.
-    pub name: Option<&'a str>,
-    /// Whether it waits to be told to begin, and not for its first reader.
-    pub held: bool,
-    /// What becomes of rows that it cannot take.
-    pub on_error: OnError,
-    /// Functions of the stream that say watermarks, each with the one that is called in its place.
-    pub watermarks: &'a [(Watermarks, Watermarks)],
-}
 
 /// An engine. Clones speak of the same one; it is stopped when the last of them is dropped.
 #[derive(Clone)]
@@ -224,47 +161,6 @@ impl Engine {
         }
         state.start();
         Ok(Query { state })
-    }
-
-    /// Opens the inputs of a query: asks functions about what is there already, and waits for shared sources to let it in.
-    fn open(
-        &self,
-        outputs: &Outputs,
-        inputs: Vec<(String, Input)>,
-        watermarks: &[(Watermarks, Watermarks)],
-    ) -> Result<Opened, StartError> {
-        let mut opened = Opened::default();
-        for (stream, schema, input) in in_order(outputs, inputs)? {
-            let marker = || marker(&stream, watermarks);
-            opened.origins.push(match input {
-                Input::Feed(end) => {
-                    opened.feeds.push(Inflow::outside(&end));
-                    Origin::Own(push_reader(end, marker())?)
-                }
-                Input::Chained(end, query) => {
-                    opened.feeds.push(self.inflow(&end, &query));
-                    Origin::Own(push_reader(end, marker())?)
-                }
-                Input::Replay(replay) => Origin::Own(replay_reader(replay, marker())?),
-                Input::Shared(source, on_lag) => {
-                    source.stream.check(&stream, &schema)?;
-                    let joined = source.join(on_lag);
-                    if let Err(StartError::SourceEnded { .. }) = joined {
-                        self.check(None)?; // the source is gone because the engine is
-                    }
-                    let (reader, lag) = joined?;
-                    opened.lagging.push(Arc::clone(&lag));
-                    Origin::Shared { reader, stream: Arc::clone(&source.stream), lag, id: source.state.id }
-                }
-            });
-        }
-        Ok(opened)
-    }
-
-    /// What is known of a feed that gets the results of `query`: of this engine, or of another one.
-    fn inflow(&self, end: &FeedEnd, query: &Query) -> Inflow {
-        let is_ours = query.state.engine == self.0.core().number;
-        Inflow { feed: end.handle(), upstream: is_ours.then_some(query.state.id) }
     }
 
     /// Starts a source that several queries read.
@@ -388,86 +284,9 @@ impl Engine {
         Ok(state)
     }
 
-    /// The queries that run, in the order in which they were submitted.
-    pub fn queries(&self) -> Vec<Query> {
-        let running = self.0.core().registry.all();
-        running.into_iter().filter(|state| !state.is_source).map(|state| Query { state }).collect()
-    }
-
-    /// What is lost if the engine is stopped now, for each query and shared source that runs, by name. `beside` says how
-    /// many results of a query wait that are lost as well.
-    ///
-    /// Exact if no task runs for a moment. It is waited for that, but not for long.
-    pub fn waiting(&self, beside: impl Fn(&Query) -> u64) -> Vec<(String, Waiting)> {
-        let running = self.0.core().registry.all();
-        let runs = || running.iter().map(|state| state.runs()).collect::<Option<Vec<u64>>>();
-        let of = |state: &Arc<State>| {
-            let mut waiting = state.waiting();
-            waiting.rows += beside(&Query { state: Arc::clone(state) });
-            (state.name.clone(), waiting)
-        };
-        let mut looks = 0;
-        loop {
-            let before = runs();
-            let waiting = running.iter().map(of).collect();
-            looks += 1;
-            if (before.is_some() && before == runs()) || looks == LOOKS {
-                return waiting;
-            }
-            // By number and not by time: on a busy machine a task may be held up in the middle of a run.
-            thread::sleep(GLANCE);
-        }
-    }
-
-    /// Returns the metrics of the engine as a whole.
-    pub fn metrics(&self) -> EngineMetrics {
-        let core = self.0.core();
-        let (queries, tasks) = core.registry.counts();
-        let executor = core.executor.metrics();
-        EngineMetrics {
-            seconds: now_ns().saturating_sub(core.started_ns) as f64 / 1e9,
-            queries,
-            tasks,
-            workers: executor.workers,
-            task_threads: executor.task_threads,
-            epochs: executor.epochs,
-            planning_ns: executor.planning_ns,
-            rolling_ns: executor.rolling_ns,
-            memory: core.coordinator.snapshot(),
-            process: platform::usage(),
-        }
-    }
-
-    /// Ends the input of everything that runs, where it stands; results wait for whoever reads them afterwards. Calls
-    /// `wait` with each that is waited for, until that says that there has been enough of it.
-    ///
-    /// Rows of a shared source, or of another query of this engine, have been taken in already: a query that reads them
-    /// ends behind the last of them, and so is drained after what it reads.
-    ///
-    /// # Errors
-    /// What `wait` has said.
-    pub fn drain<E>(&self, mut wait: impl FnMut(&Query) -> Result<(), E>) -> Result<(), E> {
-        let running = self.0.core().registry.all();
-        running.iter().for_each(|state| state.keep_results());
-        running.iter().for_each(|state| state.cut_outside());
-        for round in registry::rounds(&running) {
-            round.iter().for_each(|state| state.end_input());
-            round.iter().try_for_each(|state| wait(&Query { state: Arc::clone(state) }))?;
-        }
-        Ok(())
-    }
-
     /// Ends every query, and joins every thread. Does nothing if it was stopped before. On a thread that runs its tasks
     /// it does not wait.
     pub fn stop(&self) {
         self.0.stop();
     }
-}
-
-/// The inputs of a query, about to be put together.
-#[derive(Default)]
-struct Opened {
-    origins: Vec<Origin>,
-    lagging: Vec<Arc<Lag>>,
-    feeds: Vec<Inflow>,
 }

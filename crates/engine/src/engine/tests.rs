@@ -1,6 +1,7 @@
 //! Tests of an engine from inside.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
@@ -8,8 +9,12 @@ use penstock_expr::Expr;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::Span;
 
+use super::inputs::replay_reader;
 use super::*;
+use crate::options::Strategy;
+use crate::pipeline::Origin;
 use crate::plan::Aggregate;
+use crate::tasks::readers::replay::Replay;
 
 fn replay() -> Replay {
     let times = Arc::new(Int64Array::from_iter_values(0..10_000)) as ArrayRef;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use penstock_memory::edge::EdgeGauge;
 use penstock_queue::log::Work;
-use penstock_scheduler::Arrivals;
 use penstock_scheduler::table::Pending;
+use penstock_scheduler::views::InputViews;
+use penstock_scheduler::{Arrivals, InputView};
 
 use crate::tasks::share::ShareGauge;
 
@@ -39,5 +40,18 @@ impl Pending for EdgesPending {
     fn arrived_ns(&self) -> Option<u64> {
         let waits = self.edges.iter().filter(|(gauge, _)| gauge.work().rows > 0);
         waits.filter_map(|(gauge, arrivals)| arrivals.oldest_ns(|| gauge.work().rows)).min()
+    }
+
+    fn inputs(&self, inputs: &mut InputViews) {
+        let own = |rows: u64| self.share.as_ref().map_or(rows, |share| share.of(rows));
+        let mut before = 0;
+        for (gauge, arrivals) in &self.edges {
+            let Work { rows, signals } = gauge.work();
+            let arrived_ns = if rows > 0 { arrivals.oldest_ns(|| gauge.work().rows) } else { None };
+            // So that all of them together have as many as `work` says.
+            let own_rows = own(before + rows) - own(before);
+            before += rows;
+            inputs.push(InputView { rows: own_rows, signals, arrived_ns, ..InputView::default() });
+        }
     }
 }

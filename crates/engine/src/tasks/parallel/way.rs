@@ -9,6 +9,7 @@ use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Arrivals;
 use penstock_scheduler::profile::Counter;
 use penstock_scheduler::table::Pending;
+use penstock_scheduler::views::{InputView, InputViews};
 
 use crate::tasks::waker::Waker;
 
@@ -65,6 +66,14 @@ impl Pending for WayPending {
     fn arrived_ns(&self) -> Option<u64> {
         let waits = self.0.iter().filter(|gauge| gauge.work().rows > 0);
         waits.filter_map(|gauge| gauge.arrivals.oldest_ns(|| gauge.work().rows)).min()
+    }
+
+    fn inputs(&self, inputs: &mut InputViews) {
+        for gauge in &self.0 {
+            let Work { rows, signals } = gauge.work();
+            let arrived_ns = if rows > 0 { gauge.arrivals.oldest_ns(|| gauge.work().rows) } else { None };
+            inputs.push(InputView { rows, signals, arrived_ns, ..InputView::default() });
+        }
     }
 }
 
