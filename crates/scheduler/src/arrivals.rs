@@ -1,12 +1,12 @@
-//! When the rows that wait for a task arrived at the engine: whoever writes rows notes it, anybody asks.
+//! When the rows that wait for a task arrived at the engine: the writer of the rows notes it, any thread asks.
 //!
 //! A row has a position, its number among all that were written. A *mark* says when the rows from a position on arrived,
 //! up to the next mark.
 //!
-//! M1. What is said of a row is when it arrived, or an earlier time; never a later one. Rows that arrive within
-//!     [`GRAIN_NS`] have one mark. When there are too many marks, two of the older ones become one: the longer rows wait,
-//!     the coarser is what is known of them.
-//! M2. Whoever asks does not wait: while a mark is written, the answer is that nobody can tell.
+//! ARRIVALS-1. The time given for a row is that of its arrival, or an earlier one; never a later one. Rows that arrive
+//!     within [`GRAIN_NS`] have one mark. When there are too many marks, two of the older ones become one: the longer rows
+//!     wait, the coarser is what is known of them.
+//! ARRIVALS-2. A question does not wait: while a mark is written, there is no answer.
 
 use std::sync::{Mutex, PoisonError, TryLockError};
 
@@ -17,14 +17,14 @@ use crate::profile::Counter;
 /// Arrivals that are not told apart.
 const GRAIN_NS: u64 = 1_000_000;
 
-/// Marks at most: over an hour, each stands for a third of the time since then.
+/// Marks at most: over an hour, each covers a third of the time since then.
 const MOST_MARKS: usize = 48;
 
 /// When rows arrived, by their position. One thread at a time writes.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     written: Counter,
-    /// What the last mark says, and one more; 0 without one. Whoever writes looks here first.
+    /// The time of the last mark, and one more; 0 without one. The writer looks here first.
     newest: Counter,
     marks: Mutex<Marks>,
 }
@@ -39,7 +39,7 @@ struct Mark {
 struct Marks(SmallVec<[Mark; MOST_MARKS]>);
 
 impl Arrivals {
-    /// Rows that are written from now on arrived then. Comes before they are.
+    /// Notes that rows written from now on arrived at `at_ns`. Comes before they are written.
     pub fn note(&self, at_ns: u64) {
         let newest = self.newest.get();
         if newest > 0 && (newest - 1..newest - 1 + GRAIN_NS).contains(&at_ns) {
@@ -50,18 +50,18 @@ impl Arrivals {
         marks.push(Mark { from: self.written.get(), at_ns });
     }
 
-    /// So many rows were written.
+    /// Notes that so many rows were written.
     pub fn wrote(&self, rows: u64) {
         self.written.add(rows);
     }
 
-    /// When the oldest of the rows arrived that are `pending`, the last ones that were written. None where nobody can
-    /// tell now.
+    /// Returns when the oldest of the rows arrived that are `pending`, the last ones that were written; `None` where that
+    /// cannot be told now.
     pub fn oldest_ns(&self, pending: impl FnOnce() -> u64) -> Option<u64> {
         self.look(pending, |marks| marks.iter().map(|mark| mark.at_ns).min())
     }
 
-    /// When the first of the rows arrived that are `pending`.
+    /// Returns when the first of the rows arrived that are `pending`.
     pub fn next_ns(&self, pending: impl FnOnce() -> u64) -> Option<u64> {
         self.look(pending, |marks| marks.first().map(|mark| mark.at_ns))
     }
@@ -71,9 +71,9 @@ impl Arrivals {
         let marks = match self.marks.try_lock() {
             Ok(marks) => marks,
             Err(TryLockError::Poisoned(marks)) => marks.into_inner(),
-            Err(TryLockError::WouldBlock) => return None, // M2
+            Err(TryLockError::WouldBlock) => return None, // ARRIVALS-2
         };
-        // What was written first: rows that come meanwhile make the position too small, which M1 allows.
+        // What was written first: rows that come meanwhile make the position too small, which ARRIVALS-1 allows.
         let written = self.written.get();
         look(marks.since(written.saturating_sub(pending())))
     }
@@ -82,7 +82,7 @@ impl Arrivals {
 impl Marks {
     fn push(&mut self, mark: Mark) {
         match self.0.last_mut() {
-            // There are no rows behind the last one yet.
+            // There are no rows after the last one yet.
             Some(last) if last.from == mark.from => last.at_ns = mark.at_ns,
             _ => self.0.push(mark),
         }
@@ -91,12 +91,12 @@ impl Marks {
         }
     }
 
-    /// Makes one mark of two: where what it stands for then is shortest beside how long ago that was.
+    /// Merges two marks: those whose common span is shortest compared with how long ago it was.
     fn thin_out(&mut self) {
         let newest_ns = self.0.iter().map(|mark| mark.at_ns).max().unwrap_or(0);
         let coarseness = |first: usize| {
-            let behind_ns = self.0.get(first + 2).map_or(newest_ns, |mark| mark.at_ns);
-            let spans_ns = behind_ns.abs_diff(self.0[first].at_ns);
+            let next_ns = self.0.get(first + 2).map_or(newest_ns, |mark| mark.at_ns);
+            let spans_ns = next_ns.abs_diff(self.0[first].at_ns);
             spans_ns as f64 / (newest_ns - self.0[first + 1].at_ns + GRAIN_NS) as f64
         };
         let pairs = 0..self.0.len() - 1;
@@ -108,10 +108,10 @@ impl Marks {
         }
     }
 
-    /// The marks of the row at that position and of those behind it.
+    /// Returns the marks of the row at that position and of those after it.
     fn since(&self, position: u64) -> &[Mark] {
-        let behind = self.0.partition_point(|mark| mark.from <= position);
-        &self.0[behind.saturating_sub(1)..]
+        let after = self.0.partition_point(|mark| mark.from <= position);
+        &self.0[after.saturating_sub(1)..]
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
             wrote(&arrivals, row * every_ns, 1);
             for pending in [1, 2, 7, 100, 1000].into_iter().filter(|&pending| pending <= row + 1) {
                 let arrived_ns = (row + 1 - pending) * every_ns;
-                let said_ns = arrivals.oldest_ns(|| pending).expect("nobody else looks");
+                let said_ns = arrivals.oldest_ns(|| pending).expect("no other thread looks");
                 assert!(said_ns <= arrived_ns, "{row} {pending}");
                 let waited_ns = row * every_ns - arrived_ns;
                 assert!(arrived_ns - said_ns <= GRAIN_NS + waited_ns, "{row} {pending}: {said_ns}");

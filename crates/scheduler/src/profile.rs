@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds. Whoever calls this is alone in doing so: there is no lost update, and no locked instruction.
+    /// Adds. The caller is alone in doing so: there is no lost update, and no locked instruction.
     #[inline]
     pub fn add(&self, more: u64) {
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
@@ -21,7 +21,7 @@ impl Counter {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// The number.
+    /// Returns the number.
     #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -67,7 +67,7 @@ impl Profile {
         self.busy_ns.add(busy_ns);
     }
 
-    /// What it says now.
+    /// Returns what it says now.
     pub fn read(&self) -> Reading {
         Reading {
             rows_in: self.rows_in.get(),
@@ -79,12 +79,12 @@ impl Profile {
 }
 
 impl Reading {
-    /// Rows out per row in; `None` before the first row.
+    /// Returns rows out per row in; `None` before the first row.
     pub fn selectivity(&self) -> Option<f64> {
         (self.rows_in > 0).then(|| self.rows_out as f64 / self.rows_in as f64)
     }
 
-    /// Nanoseconds per row in; `None` before the first row.
+    /// Returns nanoseconds per row in; `None` before the first row.
     pub fn cost_ns(&self) -> Option<f64> {
         (self.rows_in > 0).then(|| self.busy_ns as f64 / self.rows_in as f64)
     }

@@ -31,7 +31,7 @@ pub fn rows_per_run(row_bytes: usize) -> usize {
 /// How long a task may go on before it goes back to the scheduler: until it has taken so many rows, or so much time has
 /// gone by, whichever comes first. A step that has begun is finished.
 ///
-/// The time is by the clock, looked at behind each step: a cost that is not known, or not right any more, makes no run
+/// The time is by the clock, looked at after each step: a cost that is not known, or not right any more, makes no run
 /// longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantum {

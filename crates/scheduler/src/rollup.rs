@@ -51,7 +51,7 @@ impl Quotient {
 
 impl Rollup {
     /// Adds what the task did since the reading before; the first one counts from zero. Time without rows changes
-    /// nothing. `cpu_share` is CPU time over busy time of the threads that ran tasks; NaN, for nobody ran, counts
+    /// nothing. `cpu_share` is CPU time over busy time of the threads that ran tasks; NaN, if no task ran, counts
     /// as 1.
     pub fn add(&mut self, reading: Reading, now_ns: u64, cpu_share: f64) {
         let last = std::mem::replace(&mut self.last, reading);
@@ -70,12 +70,12 @@ impl Rollup {
         }
     }
 
-    /// Nanoseconds per row in; `None` before the first row.
+    /// Returns nanoseconds per row in; `None` before the first row.
     pub fn cost_ns(&self) -> Option<f64> {
         (self.cost.under > 0.0).then(|| self.cost.over / self.cost.under)
     }
 
-    /// Rows out per row in; `None` before the first row, 0 before the first row out.
+    /// Returns rows out per row in; `None` before the first row, 0 before the first row out.
     pub fn selectivity(&self) -> Option<f64> {
         // A silence longer than all that is remembered is news: from then on it counts.
         let rows_in = self.selectivity.under.max(self.held_rows);

@@ -1,13 +1,13 @@
 //! The engine: many queries on a few workers.
 //!
 //! An [`Engine`] owns its threads: workers that run and rank tasks (or a thread for each task), the epoch thread that
-//! rings timers, and the allocator behind the [`Coordinator`]. Queries come and go while others run.
+//! fires timers, and the allocator thread of the [`Coordinator`]. Queries come and go while others run.
 //!
 //! ENGINE-1. `stop` ends every query and joins every thread; nothing of the engine runs afterwards. Dropping the engine stops
 //!     it. In a forked child, where there are no such threads, both do nothing.
-//! ENGINE-2. The lock under which queries come is held while one is put together and installed, never while anybody is waited
-//!     for or called: neither a shared source, nor a function, nor a query that ends.
-//! ENGINE-3. A query that fails takes nothing else along: its tasks go, one by one, as they come to run.
+//! ENGINE-2. The lock under which queries come is held while one is made and installed, never while the caller waits for, or
+//!     calls, anything else: neither a shared source, nor a function, nor a query that ends.
+//! ENGINE-3. A query that fails takes nothing else along: its tasks go, one by one, as they are run.
 
 mod bounded;
 mod core;
@@ -59,7 +59,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 pub struct Engine(Arc<Owner>);
 
 impl Engine {
-    /// An engine without queries.
+    /// Starts an engine without queries.
     pub fn start(options: EngineOptions) -> Result<Self, StartError> {
         let coordinator = Coordinator::new(options.run.coordinator())?;
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -77,17 +77,17 @@ impl Engine {
         Ok(Self(Arc::new(Owner::new(&core))))
     }
 
-    /// Whether this is the process that the engine was started in. In a forked child it cannot be used.
+    /// Returns whether this is the process that the engine was started in. In a forked child it cannot be used.
     pub fn is_of_this_process(&self) -> bool {
         self.0.is_of_this_process()
     }
 
-    /// Whether this thread runs its tasks: it cannot wait for any of them.
+    /// Returns whether this thread runs its tasks: it cannot wait for any of them.
     pub fn is_run_here(&self) -> bool {
         executors::is_run_here(self.0.core().number)
     }
 
-    /// What it was started with.
+    /// Returns what it was started with.
     pub fn options(&self) -> &EngineOptions {
         &self.0.core().options
     }
@@ -209,7 +209,10 @@ impl Engine {
         Ok(SharedSource::new(state, shared, plan, entrance))
     }
 
-    /// Whether the engine takes a query of that name now. Ask before an input is given away that can be read once only.
+    /// Checks that the engine takes a query of that name now: before an input is given away that can be read once only.
+    ///
+    /// # Errors
+    /// When it has been stopped, or the name is taken.
     pub fn check(&self, name: Option<&str>) -> Result<(), StartError> {
         let core = self.0.core();
         if core.stopped.load(Ordering::Acquire) {
@@ -223,12 +226,12 @@ impl Engine {
         }
     }
 
-    /// Whether it has been stopped.
+    /// Returns whether it has been stopped.
     pub fn is_stopped(&self) -> bool {
         self.0.core().stopped.load(Ordering::Acquire)
     }
 
-    /// A number and a name for a query, if the engine takes one.
+    /// Returns a number and a name for a query, if the engine takes one.
     fn admit(&self, name: Option<&str>, kind: &str) -> Result<(u64, String), StartError> {
         let id = self.0.core().next_id.fetch_add(1, Ordering::Relaxed);
         let name = name.map_or_else(|| format!("{kind}-{id}"), str::to_owned);

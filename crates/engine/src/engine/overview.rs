@@ -17,16 +17,16 @@ const LOOKS: usize = 60;
 const GLANCE: Duration = Duration::from_micros(500);
 
 impl Engine {
-    /// The queries that run, in the order in which they were submitted.
+    /// Returns the queries that run, in the order in which they were submitted.
     pub fn queries(&self) -> Vec<Query> {
         let running = self.0.core().registry.all();
         running.into_iter().filter(|state| !state.is_source).map(|state| Query { state }).collect()
     }
 
-    /// What is lost if the engine is stopped now, for each query and shared source that runs, by name. `beside` says how
+    /// Returns what is lost if the engine is stopped now, for each query and shared source that runs, by name. `beside` tells how
     /// many results of a query wait that are lost as well.
     ///
-    /// Exact if no task runs for a moment. It is waited for that, but not for long.
+    /// Exact if no task runs for a moment. The call waits for that, but not for long.
     pub fn waiting(&self, beside: impl Fn(&Query) -> u64) -> Vec<(String, Waiting)> {
         let running = self.0.core().registry.all();
         let runs = || running.iter().map(|state| state.runs()).collect::<Option<Vec<u64>>>();
@@ -67,14 +67,14 @@ impl Engine {
         }
     }
 
-    /// Ends the input of everything that runs, where it stands; results wait for whoever reads them afterwards. Calls
-    /// `wait` with each that is waited for, until that says that there has been enough of it.
+    /// Ends the input of everything that runs, where it is now; results wait to be read afterwards. Calls
+    /// `wait` with each that is waited for, until that fails.
     ///
     /// Rows of a shared source, or of another query of this engine, have been taken in already: a query that reads them
-    /// ends behind the last of them, and so is drained after what it reads.
+    /// ends after the last of them, and so is drained after what it reads.
     ///
     /// # Errors
-    /// What `wait` has said.
+    /// When `wait` fails.
     pub fn drain<E>(&self, mut wait: impl FnMut(&Query) -> Result<(), E>) -> Result<(), E> {
         let running = self.0.core().registry.all();
         running.iter().for_each(|state| state.keep_results());

@@ -12,9 +12,9 @@ use crate::tasks::writers::function::{Deliver, Doorbell};
 
 /// Where the rows of a query come from.
 pub enum Input {
-    /// Somebody pushes them: the other end of a [`crate::feed`].
+    /// They are pushed: the other end of a [`crate::feed`].
     Feed(FeedEnd),
-    /// The results of another query: somebody reads them and pushes them, up to their end.
+    /// The results of another query, which the caller reads and pushes up to their end.
     Chained(FeedEnd, Query),
     /// They are in memory, and replayed.
     Replay(Replay),
@@ -26,9 +26,9 @@ pub enum Input {
 pub enum Sink {
     /// Into [`Output::batches`], when the query has ended.
     Collect,
-    /// To whoever reads [`Query::results`]; nobody reading holds the query up.
+    /// To the readers of [`Query::results`]; without one the query is held up.
     Results,
-    /// To the caller's own taker, which rings the bell when it may take a batch that it gave back.
+    /// To the caller's own function, which rings the doorbell when it may take a batch that it gave back.
     Deliver(Box<dyn Deliver>, Doorbell),
     /// Nowhere: they are counted only.
     Discard,
@@ -39,7 +39,7 @@ pub enum Sink {
 pub struct QueryOptions<'a> {
     /// What it is called.
     pub name: Option<&'a str>,
-    /// What becomes of rows that an operator has no answer for.
+    /// What becomes of rows that an operator rejects.
     pub on_error: OnError,
     /// Workers that one operator may take; by default all there are.
     pub parallelism: Option<usize>,
@@ -49,7 +49,7 @@ pub struct QueryOptions<'a> {
     pub part: Option<&'a Part>,
     /// Functions of the plan, each with the one that the query calls in its place.
     pub functions: &'a [(Function, Function)],
-    /// The same of functions that say watermarks.
+    /// The same of functions that give watermarks.
     pub watermarks: &'a [(Watermarks, Watermarks)],
 }
 
@@ -62,6 +62,6 @@ pub struct ShareOptions<'a> {
     pub held: bool,
     /// What becomes of rows that it cannot take.
     pub on_error: OnError,
-    /// Functions of the stream that say watermarks, each with the one that is called in its place.
+    /// Functions of the stream that give watermarks, each with the one that is called in its place.
     pub watermarks: &'a [(Watermarks, Watermarks)],
 }

@@ -85,7 +85,7 @@ impl Bell {
         self.ring();
     }
 
-    /// Asks the task to give memory back that a burst has left behind. By a request: nothing else waits for it, and
+    /// Asks the task to give memory back that a burst has left over. By a request: nothing else waits for it, and
     /// until it has run its group counts as active.
     pub(super) fn ask_to_trim(&self) {
         self.trim.store(true, Ordering::Release);

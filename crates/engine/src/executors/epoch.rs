@@ -65,7 +65,7 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// Notes that a thread starts to run tasks, or has come to rest.
+    /// Notes that a thread starts to run tasks, or goes to sleep.
     pub(super) fn nudge(&self) {
         if self.dozing.swap(false, Ordering::AcqRel) {
             self.gate.signal();

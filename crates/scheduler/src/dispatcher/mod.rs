@@ -8,8 +8,8 @@
 //! DISPATCH-2. A task that is not eligible (ELIGIBLE-1) is at the last level, where it runs once no other task is ready.
 //! DISPATCH-3. The guard: a task that has had work for longer than [`STARVED_NS`] without a run is at the first level,
 //!     whatever the policy says. Since each task in front of it has a quantum at most (RULES-2), it runs.
-//! DISPATCH-4. What comes for a task between the snapshot and the plan counts all the same: whoever publishes the ranks
-//!     raises the tasks that are not at the first level afterwards, by [`Rules::level`].
+//! DISPATCH-4. What comes for a task between the snapshot and the plan counts all the same: the caller that
+//!     publishes the ranks raises the tasks that are not at the first level afterwards, by [`Rules::level`].
 
 mod order;
 mod rules;

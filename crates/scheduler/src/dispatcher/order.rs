@@ -11,7 +11,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// The indices of the decisions: highest priority first, equal ones in the order of the tasks, NaN last.
+    /// Returns the indices of the decisions: highest priority first, equal ones in the order of the tasks, NaN last.
     pub fn rank(&mut self, decisions: &[Decision]) -> &[usize] {
         if self.keys.len() != decisions.len() {
             self.keys.clear();
@@ -28,14 +28,14 @@ impl Order {
     }
 }
 
-/// A number that is smaller for a higher priority.
+/// Returns a number that is smaller for a higher priority.
 fn falling(priority: f64) -> u64 {
     if priority.is_nan() {
         return u64::MAX;
     }
     // Adding zero makes one zero of the two.
     let bits = (priority + 0.0).to_bits();
-    // Floats of one sign order like their bits: turn the positive ones round, put the negative ones behind.
+    // Floats of one sign order like their bits: turn the positive ones round, put the negative ones after them.
     if bits >> 63 == 0 { !bits & (u64::MAX >> 1) } else { bits }
 }
 

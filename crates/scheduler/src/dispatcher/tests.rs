@@ -174,7 +174,7 @@ fn what_comes_during_a_plan_counts() {
         assert_eq!(ready.add(|_| ()), Some(task));
         ready.wake(task, || Level::LAST);
     }
-    // Behind the snapshot come a signal for task 2, and one for task 1, which has no room.
+    // After the snapshot come a signal for task 2, and one for task 1, which has no room.
     made[2].2.set(1);
     made[1].2.set(1);
     made[1].0.did.blocked.set(1);

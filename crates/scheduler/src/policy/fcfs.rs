@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "fcfs";
 #[derive(Debug, Default)]
 pub struct Fcfs {
     block: BlockRows,
-    /// How long what waits for a task, or may come to it, has been in the engine.
+    /// How long the rows that wait for a task, or may reach it, have been in the engine.
     ages_ns: Vec<u64>,
 }
 

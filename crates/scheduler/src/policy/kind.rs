@@ -1,38 +1,32 @@
-//! The policies that an engine can be started with: the one list of their names.
+//! A policy by its name.
 
 use std::fmt;
 
-use super::{Policy, adaptive, fcfs, rr};
+use super::{POLICIES, ParameterError, Policy, Value};
 
-/// A policy by its name.
+/// A policy that an engine can be started with.
 #[derive(Clone, Copy)]
 pub struct PolicyKind {
     name: &'static str,
     make: fn() -> Box<dyn Policy>,
 }
 
-/// A policy with no past.
-fn new<P: Policy + Default + 'static>() -> Box<dyn Policy> {
-    Box::<P>::default()
-}
-
 impl PolicyKind {
-    const ALL: [Self; 3] = [
-        Self { name: adaptive::NAME, make: new::<adaptive::Adaptive> },
-        Self { name: fcfs::NAME, make: new::<fcfs::Fcfs> },
-        Self { name: rr::NAME, make: new::<rr::Rr> },
-    ];
-
     /// Every policy under the name that users write. The first one is the default.
-    pub const NAMES: [(&'static str, Self); Self::ALL.len()] = {
-        let mut names = [("", Self::ALL[0]); Self::ALL.len()];
+    pub const NAMES: [(&'static str, Self); POLICIES.len()] = {
+        let mut names = [("", POLICIES[0]); POLICIES.len()];
         let mut index = 0;
         while index < names.len() {
-            names[index] = (Self::ALL[index].name, Self::ALL[index]);
+            names[index] = (POLICIES[index].name, POLICIES[index]);
             index += 1;
         }
         names
     };
+
+    /// Names a policy and its constructor.
+    pub(super) const fn new(name: &'static str, make: fn() -> Box<dyn Policy>) -> Self {
+        Self { name, make }
+    }
 
     /// Returns the name that users write.
     pub fn name(self) -> &'static str {
@@ -43,11 +37,23 @@ impl PolicyKind {
     pub fn make(self) -> Box<dyn Policy> {
         (self.make)()
     }
+
+    /// Makes the policy, with no past and with those parameters.
+    ///
+    /// # Errors
+    /// As [`Policy::set`].
+    pub fn make_with(self, parameters: &[(&str, Value)]) -> Result<Box<dyn Policy>, ParameterError> {
+        let mut policy = self.make();
+        for (name, value) in parameters {
+            policy.set(name, *value)?;
+        }
+        Ok(policy)
+    }
 }
 
 impl Default for PolicyKind {
     fn default() -> Self {
-        Self::ALL[0]
+        POLICIES[0]
     }
 }
 
@@ -84,6 +90,16 @@ mod tests {
             unique.sort_unstable();
             unique.dedup();
             assert_eq!(unique.len(), names(&*policy).len(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_policy_is_made_with_parameters_or_not_at_all() {
+        for (_, kind) in PolicyKind::NAMES {
+            let Some(first) = kind.make().parameters().first().copied() else { continue };
+            let made = kind.make_with(&[(first.name, first.value)]).expect("its own value");
+            assert_eq!(made.parameters(), kind.make().parameters());
+            assert!(kind.make_with(&[(first.name, first.value), ("nothing", first.value)]).is_err());
         }
     }
 

@@ -6,7 +6,7 @@
 //! POLICY-1. A plan has one decision per task, in the order of the tasks.
 //! POLICY-2. Priorities are finite.
 //! POLICY-3. Eligibility follows from the threshold of a decision alone (ELIGIBLE-1).
-//! POLICY-4. `ready` depends on the view, the time and the parameters, and on nothing that plans leave behind: workers ask
+//! POLICY-4. `ready` depends on the view, the time and the parameters, and on no state that plans change: workers ask
 //!     a copy of the policy that makes no plans.
 //!
 //! An ineligible task still runs when no eligible one is ready: thresholds decide who comes first under load, never
@@ -15,7 +15,7 @@
 //! - [`adaptive`]: least cost per result first, with thresholds that follow the latency
 //! - [`fcfs`]: oldest arrival first
 //! - [`rr`]: least recently run first
-//! - [`kind`]: the list of their names
+//! - [`kind`]: a policy by its name
 //! - [`parameters`]: what can be set of a policy
 
 pub mod adaptive;
@@ -35,6 +35,18 @@ pub use rr::Rr;
 
 use crate::decision::{Decision, is_worth_running};
 use crate::views::{Snapshot, TaskView};
+
+/// The policies, by their names: the one list of them. The first one is the default.
+const POLICIES: [PolicyKind; 3] = [
+    PolicyKind::new(adaptive::NAME, new::<Adaptive>),
+    PolicyKind::new(fcfs::NAME, new::<Fcfs>),
+    PolicyKind::new(rr::NAME, new::<Rr>),
+];
+
+/// Makes a policy with no past.
+fn new<P: Policy + Default + 'static>() -> Box<dyn Policy> {
+    Box::<P>::default()
+}
 
 /// Ranks tasks by their counters.
 pub trait Policy: Send + Sync {

@@ -142,7 +142,10 @@ impl Executor for ThreadsExecutor {
             }
         }
         let mut threads = self.threads();
-        threads.retain(|thread| !thread.is_finished());
+        // Now and then: so that it costs as much as tasks come, however many there are.
+        if threads.len() > 2 * self.running.load(Ordering::Relaxed) as usize + 64 {
+            threads.retain(|thread| !thread.is_finished());
+        }
         threads.extend(started);
         drop(threads);
         latch.open(true);

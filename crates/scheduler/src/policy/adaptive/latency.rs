@@ -42,7 +42,7 @@ impl Began {
 }
 
 impl Latency {
-    /// Looks at the counters of the query. The gradient, when a period has ended that has one before it.
+    /// Looks at the counters of the query. Returns the gradient when a period has ended that has one before it.
     pub fn observe(&mut self, query: &QueryView, now_ns: u64) -> Option<f64> {
         let now = Began::now(query, now_ns);
         let Some(then) = self.began else {
@@ -67,13 +67,13 @@ impl Latency {
         Some(self.gradient)
     }
 
-    /// What the priorities of the query's tasks are multiplied by: more than 1 while its latency rises.
+    /// Returns what the priorities of the query's tasks are multiplied by: more than 1 while its latency rises.
     pub fn weight(&self) -> f64 {
         1.0 + WEIGHT_SHARE * self.gradient
     }
 }
 
-/// The change from `before_ns` to `now_ns` as a share of `before_ns`, between -1 and 1. Nothing takes less than a
+/// Returns the change from `before_ns` to `now_ns` as a share of `before_ns`, between -1 and 1. Nothing takes less than a
 /// nanosecond: a mean of zero would make every gradient after it infinite or NaN.
 fn relative_change(before_ns: f64, now_ns: f64) -> f64 {
     let before_ns = before_ns.max(1.0);

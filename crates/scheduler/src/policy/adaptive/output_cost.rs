@@ -51,7 +51,7 @@ impl OutputCosts {
         }
     }
 
-    /// What one more row out of the query costs by way of task `index`.
+    /// Returns what one more row out of the query costs by way of task `index`.
     pub fn cost_ns(&self, index: usize) -> f64 {
         self.tasks[index].cost_ns
     }
@@ -87,7 +87,7 @@ fn output(task: &TaskView, readers: impl Iterator<Item = (Option<PartView>, Outp
     Output { selectivity, cost_ns: within(cost_ns / selectivity + rest_ns, COST_NS) }
 }
 
-/// The value, or the bound it exceeds; the lower one for NaN.
+/// Returns the value, or the bound it exceeds; the lower one for NaN.
 fn within(value: f64, (least, most): (f64, f64)) -> f64 {
     if value >= least { value.min(most) } else { least }
 }

@@ -3,8 +3,8 @@
 //! While the latency of a query rises its thresholds rise: longer runs, fewer switches. While it falls they fall.
 //! A step is as large as the gradient says, so that by themselves the thresholds follow the mean latency.
 //!
-//! H1. A threshold is within its bounds, and changes by no more than its step at a time.
-//! H2. A step is taken back at the end of the next period if latency then rises, and faster than when it was taken.
+//! THRESHOLDS-1. A threshold is within its bounds, and changes by no more than its step at a time.
+//! THRESHOLDS-2. A step is taken back at the end of the next period if latency then rises, and faster than when it was taken.
 //!     A gradient that only comes back from below zero takes nothing back: after every burst latency falls, then
 //!     stays, and the thresholds would keep what the burst had raised, burst upon burst.
 
@@ -60,12 +60,12 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Thresholds to begin with, outside the bounds if need be.
+    /// Makes thresholds to begin with, outside the bounds if need be.
     pub fn starting_at(event_rows: u64, idle_ns: u64) -> Self {
         Self { now: Levels { event_rows: event_rows as f64, idle_ns: idle_ns as f64 }, step: None }
     }
 
-    /// Takes a step at the end of a period, or takes the last one back (H2).
+    /// Takes a step at the end of a period, or takes the last one back (THRESHOLDS-2).
     pub fn adjust(&mut self, gradient: f64) {
         if let Some(step) = self.step.take()
             && gradient > STEADY
@@ -79,12 +79,12 @@ impl Thresholds {
         }
     }
 
-    /// Rows that make a run worth it.
+    /// Returns the rows that make a run worth it.
     pub fn event_rows(&self) -> u64 {
         self.now.event_rows as u64
     }
 
-    /// Time without a run after which any row makes one worth it.
+    /// Returns the time without a run after which any row makes one worth it.
     pub fn idle_ns(&self) -> u64 {
         self.now.idle_ns as u64
     }
