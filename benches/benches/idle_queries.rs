@@ -45,7 +45,7 @@ fn submit_replay(engine: &Engine, rows_per_second: Option<f64>) -> Query {
     let keys = Arc::new(Int64Array::from_iter_values((0..BATCH_ROWS).map(|row| row % 100))) as ArrayRef;
     let batch = RecordBatch::try_from_iter([("t", times), ("k", keys)]).expect("the columns are alike");
     let replay = Replay { batches: Arc::from([batch]), rows_per_second, rounds: None };
-    engine.submit(&counts(), Input::Replay(replay), Sink::Discard, None).expect("the plan is valid")
+    engine.submit(&counts(), Input::replay(replay), Sink::discard(), None).expect("the plan is valid")
 }
 
 /// A query that waits for what is pushed to it.
@@ -57,7 +57,7 @@ struct Idle {
 impl Idle {
     fn submit(engine: &Engine) -> Self {
         let (feed, end) = feed(FEED_BATCHES);
-        let query = engine.submit(&counts(), Input::Feed(end), Sink::Discard, None);
+        let query = engine.submit(&counts(), Input::feed(end), Sink::discard(), None);
         Self { query: query.expect("there is room for it"), _feed: feed }
     }
 

@@ -113,7 +113,9 @@ impl Tenants {
     fn submit(&self, engine: &Engine, rows_per_second: Option<f64>) -> Vec<Query> {
         let submit = |part: &Arc<[RecordBatch]>| {
             let replay = Replay { batches: Arc::clone(part), rows_per_second, rounds: None };
-            engine.submit(&self.plan, Input::Replay(replay), Sink::Discard, None).expect("the plan is valid")
+            engine
+                .submit(&self.plan, Input::replay(replay), Sink::discard(), None)
+                .expect("the plan is valid")
         };
         self.parts.iter().map(submit).collect()
     }

@@ -19,6 +19,7 @@ ORDER = [
     "operators",
     "plan",
     "scheduler",
+    "tasks",
     "engine",
     "workloads",
     "border",

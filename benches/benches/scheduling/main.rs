@@ -140,7 +140,7 @@ fn noop() {
         let replay =
             Replay { batches: vec![batch.clone(); 1_000].into(), rows_per_second: None, rounds: None };
         let query =
-            engine.submit(&plan, Input::Replay(replay), Sink::Discard, None).expect("the plan is valid");
+            engine.submit(&plan, Input::replay(replay), Sink::discard(), None).expect("the plan is valid");
         std::thread::sleep(WARM_UP);
         let (before, started) = (engine.metrics(), Instant::now());
         std::thread::sleep(Duration::from_secs(2));

@@ -4,7 +4,7 @@ use penstock_memory::{MemoryLimit, OpenError};
 use penstock_types::{ByteSize, OutsideError, PlanError};
 use thiserror::Error;
 
-pub use crate::tasks::error::{RunError, panic_text};
+pub use penstock_tasks::error::{RunError, panic_text};
 
 /// Why a plan cannot be started.
 #[derive(Debug, Error)]

@@ -9,49 +9,53 @@
 //! - `pipeline`: from a plan to tasks; `tasks`: what runs
 //! - [`engine`]: queries that come and go; `executors`: the threads that run their tasks
 //! - [`query`]: one query; [`output`]: its results; [`share`]: sources that several queries read
-//! - [`standing`]: the state of a query between two parts of its input
+//! - [`checkpoint`]: the state of a query between two parts of its input
 //! - [`metrics`]: counters of the engine; [`clock`]: its clocks
 
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
 pub mod clock;
 pub mod engine;
 pub mod error;
 mod executors;
 mod groups;
+pub mod input;
 pub mod metrics;
 pub mod options;
 pub mod output;
 mod pipeline;
 pub mod query;
 pub mod share;
-pub mod standing;
-pub mod tasks;
+pub mod sink;
 
-pub use engine::{Engine, Input, QueryOptions, RunFailure, ShareOptions, Sink, push};
+pub use checkpoint::{Checkpoint, CheckpointError, InputPart, PartOptions};
+pub use engine::{Engine, QueryOptions, RunFailure, ShareOptions, push};
 pub use error::{RunError, StartError, panic_text};
 pub use groups::key_groups;
+pub use input::Input;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
 pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions, Strategy};
 pub use output::{OperatorReport, Output};
 pub use penstock_plan as plan;
 pub use penstock_plan::{Aggregate, Plan};
+pub use penstock_tasks::account::Latency;
+pub use penstock_tasks::feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, Pushed};
+pub use penstock_tasks::readers::pull::{GiveError, Puller, Refused, Wanted};
+pub use penstock_tasks::readers::replay::Replay;
+pub use penstock_tasks::rejects::{LETTER_COLUMNS, OnError};
+pub use penstock_tasks::results::{self, Results};
+pub use penstock_tasks::writers::function::{Deliver, Doorbell};
 pub use penstock_types::OutsideError;
 pub use pipeline::explain;
 pub use query::{Query, QueryMetrics, Status, Waiting};
 pub use share::{OnLag, SharedSource};
-pub use standing::{Part, PartOptions, Standing, StandingError};
-pub use tasks::account::Latency;
-pub use tasks::feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, Pushed};
-pub use tasks::readers::replay::Replay;
-pub use tasks::rejects::{LETTER_COLUMNS, OnError};
-pub use tasks::results::{self, Results};
-pub use tasks::writers::function::{Deliver, Doorbell};
+pub use sink::Sink;
 
 /// Makes a feed in which up to `batches` batches wait.
 ///
 /// # Panics
 /// When `batches` is zero.
 pub fn feed(batches: usize) -> (Feed, FeedEnd) {
-    tasks::feed::feed(batches, clock::system())
+    penstock_tasks::feed::feed(batches, clock::system())
 }

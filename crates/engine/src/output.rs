@@ -6,7 +6,7 @@ use penstock_memory::coordinator::Counters;
 use penstock_scheduler::profile::Reading;
 use penstock_types::Tick;
 
-use crate::tasks::account::{DroppedLate, Latency};
+use penstock_tasks::account::{DroppedLate, Latency};
 
 /// What one operator did.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct OperatorReport {
 
 /// The results of one output.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct OutputPart {
     /// The name of the output.
     pub name: String,
     /// The schema of the results.
@@ -28,7 +28,7 @@ pub struct Part {
     pub batches: Vec<RecordBatch>,
 }
 
-impl Part {
+impl OutputPart {
     /// Rows of the results.
     pub fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
@@ -42,7 +42,7 @@ impl Part {
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The results of each output; there is one at least.
-    pub parts: Vec<Part>,
+    pub parts: Vec<OutputPart>,
     /// Rows taken in.
     pub rows_in: u64,
     /// Rows that count once more for each reader but the first, where several read the same rows.
@@ -81,7 +81,7 @@ pub struct Output {
 
 impl Output {
     /// The first output.
-    pub fn first(&self) -> &Part {
+    pub fn first(&self) -> &OutputPart {
         &self.parts[0]
     }
 
@@ -92,7 +92,7 @@ impl Output {
 
     /// Rows of all outputs.
     pub fn rows_out(&self) -> usize {
-        self.parts.iter().map(Part::rows).sum()
+        self.parts.iter().map(OutputPart::rows).sum()
     }
 
     /// `late_by` as people write it.

@@ -13,10 +13,10 @@ use crate::pipeline::SharedStream;
 use crate::plan::Plan;
 use crate::query::state::{State, Status};
 use crate::query::{BlockedBy, Query};
-use crate::tasks::results::Results;
-use crate::tasks::shared::{Entrance, Lag};
+use penstock_tasks::results::Results;
+use penstock_tasks::shared::{Entrance, Lag};
 
-pub use crate::tasks::shared::OnLag;
+pub use penstock_tasks::shared::OnLag;
 
 /// How long a request waits before it is checked whether the source still runs.
 const GLANCE: Duration = Duration::from_millis(20);

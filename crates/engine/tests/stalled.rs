@@ -81,7 +81,7 @@ fn stall(chain: Chaining, seconds: u64) {
     let doorbell = Doorbell::default();
     let (mut feed, end) = feed(FEED_BATCHES);
     let query =
-        engine.submit(&plan, Input::Feed(end), Sink::Deliver(deliver, doorbell.clone()), None).unwrap();
+        engine.submit(&plan, Input::feed(end), Sink::deliver(deliver, doorbell.clone()), None).unwrap();
     let taken = Arc::new(AtomicU64::new(0));
     let stop_at = Arc::new(AtomicU64::new(u64::MAX));
     let before = resident_bytes();

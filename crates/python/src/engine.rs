@@ -9,15 +9,15 @@ use penstock_border::guarded;
 use penstock_engine::options::choose;
 use penstock_engine::plan::{Function, Outputs as Plans, Watermarks};
 use penstock_engine::{
-    Engine as Inner, FEED_BATCHES, Feed, Input, OnError, OnLag, Query as Running, QueryOptions, Results,
-    ShareOptions, Sink, Waiting, feed,
+    Engine as Inner, FEED_BATCHES, Feed, Input, OnLag, Query as Running, QueryOptions, ShareOptions, Sink,
+    Waiting, feed,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{invalid, plan_error, start_error, thread_error, waits_for_itself};
 use crate::function::{PyFunction, PyWatermarks};
-use crate::options::{EngineOptions, Spreading, read_strategy};
+use crate::options::{EngineOptions, Spreading, read_on_error, read_strategy};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::process::Here;
@@ -25,7 +25,7 @@ use crate::push::{Loan, PushSource, Taker};
 use crate::query::{Destination, Query};
 use crate::replay::Replay;
 use crate::shared::SharedSource;
-use crate::sink::Callback;
+use crate::sink::call_back;
 use crate::slot::{Slot, with_plan};
 use crate::source::{Pulled, open_all, pull};
 use crate::wait::wait;
@@ -97,20 +97,20 @@ impl Engine {
                     format!("the source \"{}\" belongs to another engine", inner.name()),
                 ));
             }
-            return Ok((Input::Shared(inner, on_lag), Origin::Other));
+            return Ok((Input::shared(inner, on_lag), Origin::Other));
         }
         if let Ok(push) = source.cast::<PushSource>() {
             let loan = Loan::new(push)?;
-            return Ok((Input::Feed(loan.lend(schema)?), Origin::Push(loan)));
+            return Ok((Input::feed(loan.lend(schema)?), Origin::Push(loan)));
         }
         if let Ok(replay) = source.cast::<Replay>() {
-            return Ok((Input::Replay(replay.get().inner.clone()), Origin::Other));
+            return Ok((Input::replay(replay.get().inner.clone()), Origin::Other));
         }
         let pulled = open_all(source)?;
         let (feed, end) = feed(FEED_BATCHES);
         let input = match upstream.and_then(Query::running) {
-            Some(query) => Input::Chained(end, query.clone()),
-            None => Input::Feed(end),
+            Some(query) => Input::chained(end, query.clone()),
+            None => Input::feed(end),
         };
         Ok((input, Origin::Pull(pulled, feed)))
     }
@@ -139,35 +139,11 @@ fn connect(origin: Origin<'_>, taker: Taker) -> PyResult<()> {
 /// Where an output goes, as the user said, and what the engine makes of it.
 fn read_sink(py: Python<'_>, sink: Option<&Bound<'_, PyAny>>) -> PyResult<(Sink, Destination)> {
     let Some(Ok(text)) = sink.map(|sink| sink.extract::<String>()) else {
-        return Ok((Sink::Results, Destination::Results));
+        return Ok((Sink::results(), Destination::Results));
     };
     match choose("sink", &text, &SINKS).map_err(|error| plan_error(py, error))? {
-        Named::Collected => Ok((Sink::Collect, Destination::Collected)),
-        Named::Nowhere => Ok((Sink::Discard, Destination::Nowhere)),
-    }
-}
-
-/// What becomes of rows that operators have no answer for: a name, or a function that takes them.
-pub(crate) fn read_on_error(py: Python<'_>, on_error: &Bound<'_, PyAny>) -> PyResult<OnError> {
-    let Ok(text) = on_error.extract::<String>() else { return Ok(OnError::Letters) };
-    let names = [("fail", OnError::Fail), ("skip", OnError::Skip)];
-    choose("on_error", &text, &names).map_err(|error| plan_error(py, error))
-}
-
-/// Calls a function with each batch of these results, on a thread of its own.
-pub(crate) fn call_back(
-    py: Python<'_>,
-    function: &Bound<'_, PyAny>,
-    query: &Running,
-    results: &Results,
-) -> PyResult<Arc<Callback>> {
-    let (function, running, results) = (Slot::new(function), query.clone(), results.clone());
-    match py.detach(|| Callback::start(function, running, results)) {
-        Ok(callback) => Ok(callback),
-        Err(error) => {
-            query.stop();
-            Err(thread_error(&error))
-        }
+        Named::Collected => Ok((Sink::collect(), Destination::Collected)),
+        Named::Nowhere => Ok((Sink::discard(), Destination::Nowhere)),
     }
 }
 

@@ -6,7 +6,7 @@
 use penstock_border::guarded;
 use penstock_engine::clock::Timepiece;
 use penstock_engine::options::choose;
-use penstock_engine::{Chaining, EngineOptions as Inner, Mode, PolicyKind, RunOptions, Strategy};
+use penstock_engine::{Chaining, EngineOptions as Inner, Mode, OnError, PolicyKind, RunOptions, Strategy};
 use penstock_memory::MemoryKind;
 use penstock_memory::layout::MAX_ROWS;
 use penstock_memory::platform::Platform;
@@ -33,6 +33,13 @@ pub(crate) type Spreading = (Option<usize>, Setting<String>);
 /// The strategy that is asked for.
 pub(crate) fn read_strategy(py: Python<'_>, setting: Setting<String>) -> PyResult<Strategy> {
     Ok(chosen(py, setting, &Strategy::NAMES)?.unwrap_or_default())
+}
+
+/// Reads what becomes of rows that operators reject: a name, or a function that takes them.
+pub(crate) fn read_on_error(py: Python<'_>, on_error: &Bound<'_, PyAny>) -> PyResult<OnError> {
+    let Ok(text) = on_error.extract::<String>() else { return Ok(OnError::Letters) };
+    let names = [("fail", OnError::Fail), ("skip", OnError::Skip)];
+    choose("on_error", &text, &names).map_err(|error| plan_error(py, error))
 }
 
 /// How an engine runs plans.

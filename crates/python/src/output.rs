@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use penstock_border::guarded;
 use penstock_engine::Output as Inner;
-use penstock_engine::output::Part;
+use penstock_engine::output::OutputPart;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
@@ -32,7 +32,7 @@ impl Output {
         (0..inner.parts.len()).map(|part| Self { inner: Arc::clone(&inner), part, seconds }).collect()
     }
 
-    fn part(&self) -> &Part {
+    fn part(&self) -> &OutputPart {
         &self.inner.parts[self.part]
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use penstock_border::guarded;
 use penstock_engine::plan::Outputs as Inner;
 use penstock_engine::plan::stages::{Spread, StageOrigin, Stages};
-use penstock_engine::{Part, PartOptions, Standing, StandingError, explain};
+use penstock_engine::{Checkpoint, CheckpointError, InputPart, PartOptions, explain};
 use penstock_types::PlanError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -151,18 +151,18 @@ impl Outputs {
         states: Vec<Vec<u8>>,
         going: Going,
     ) -> PyResult<PartGiven<'py>> {
-        let refused = |error: StandingError| plan_error(py, PlanError::Invalid(error.to_string()));
-        let (last, told) = going;
-        let read = |state: &Vec<u8>| Standing::from_bytes(state);
+        let refused = |error: CheckpointError| plan_error(py, PlanError::Invalid(error.to_string()));
+        let (is_last, imposed) = going;
+        let read = |state: &Vec<u8>| Checkpoint::from_bytes(state);
         let from = py.detach(|| states.iter().map(read).collect::<Result<_, _>>()).map_err(refused)?;
-        let options_of_part = PartOptions { from, is_last: last, told };
-        let part = Part::new(&self.inner, options_of_part).map_err(|error| plan_error(py, error))?;
+        let options_of_part = PartOptions { from, is_last, imposed };
+        let part = InputPart::new(&self.inner, options_of_part).map_err(|error| plan_error(py, error))?;
         let one_worker = (Some(1), None);
         let given = run(py, &self.inner, data, &options.get().inner, (on_error, one_worker), Some(&part))?;
-        if last {
+        if is_last {
             return Ok((given, None, part.behind()));
         }
-        let bytes = py.detach(|| part.standing().to_bytes()).map_err(refused)?;
+        let bytes = py.detach(|| part.checkpoint().to_bytes()).map_err(refused)?;
         Ok((given, Some(PyBytes::new(py, &bytes)), part.behind()))
     }
 

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_border::guarded;
-use penstock_engine::{Feed, FeedEnd, FeedHandle, OutsideError, Pushed, feed};
-use penstock_memory::BatchError;
+use penstock_engine::{Feed, FeedEnd, FeedHandle, Pushed, feed};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
@@ -46,18 +45,6 @@ struct Inner {
     /// What a query reads, until one has started; away while one is being started (see [`Loan`]).
     end: Mutex<Option<FeedEnd>>,
     taker: OnceLock<Taker>,
-}
-
-/// What became of a push, for the time being.
-enum Tried {
-    Taken,
-    Full(RecordBatch),
-    Ended,
-    Cut,
-    Itself,
-    Closed,
-    Failed(OutsideError),
-    Unfit(BatchError),
 }
 
 /// A source that is pushed to.
@@ -115,19 +102,19 @@ impl Inner {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the feed, waiting for as long as others have it. `None` when it is closed or the time is over.
-    fn take_feed(&self, until: Instant) -> Result<Feed, Tried> {
+    /// Takes the feed, waiting for as long as others have it: `Some(None)` when they still do. `None` when it is closed.
+    fn take_feed(&self, until: Instant) -> Option<Option<Feed>> {
         let mut slot = self.locked();
         loop {
             if slot.is_closed {
-                return Err(Tried::Closed);
+                return None;
             }
             if let Some(feed) = slot.feed.take() {
-                return Ok(feed);
+                return Some(Some(feed));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Tried::Ended); // replaced by the caller, who has the batch
+                return Some(None);
             }
             slot = self.returned.wait_timeout(slot, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -142,27 +129,16 @@ impl Inner {
         self.returned.notify_one();
     }
 
-    fn try_push(&self, batch: RecordBatch, slice: Duration) -> Tried {
+    /// Pushes a batch, waiting for as long as `slice`. `None` when the source is closed.
+    fn try_push(&self, batch: RecordBatch, slice: Duration) -> Option<Pushed> {
         if self.handle.is_asking_here() {
-            return Tried::Itself; // this thread may have the feed, further up
+            return Some(Pushed::Itself); // this thread may have the feed, further up
         }
         let until = Instant::now() + slice;
-        let mut feed = match self.take_feed(until) {
-            Ok(feed) => feed,
-            Err(Tried::Closed) => return Tried::Closed,
-            Err(_) => return Tried::Full(batch),
-        };
+        let Some(mut feed) = self.take_feed(until)? else { return Some(Pushed::Full(batch)) };
         let pushed = feed.push(batch, until.saturating_duration_since(Instant::now()));
         self.give_back(feed);
-        match pushed {
-            Pushed::Taken => Tried::Taken,
-            Pushed::Full(back) => Tried::Full(back),
-            Pushed::Ended => Tried::Ended,
-            Pushed::Cut => Tried::Cut,
-            Pushed::Itself => Tried::Itself,
-            Pushed::Failed(error) => Tried::Failed(error),
-            Pushed::Unfit(error) => Tried::Unfit(error),
-        }
+        Some(pushed)
     }
 }
 
@@ -239,25 +215,25 @@ impl PushSource {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match py.detach(|| inner.try_push(waiting, left.unwrap_or(GLANCE).min(GLANCE))) {
-                Tried::Taken => return Ok(true),
-                Tried::Closed => return Err(closed_error(py)),
-                Tried::Failed(error) => return Err(marking_error(py, &error)),
-                Tried::Unfit(error) => return Err(unfit_error(py, &error)),
-                Tried::Ended => {
+                None => return Err(closed_error(py)),
+                Some(Pushed::Taken) => return Ok(true),
+                Some(Pushed::Failed(error)) => return Err(marking_error(py, &error)),
+                Some(Pushed::Unfit(error)) => return Err(unfit_error(py, &error)),
+                Some(Pushed::Ended) => {
                     let taker = inner.taker.get();
                     let message = py.detach(|| taker.and_then(Taker::ended));
                     let message =
                         message.unwrap_or_else(|| "the query has ended: it takes no more rows".to_owned());
                     return Err(ended_error(py, message, taker.and_then(|taker| taker.cause(py))));
                 }
-                Tried::Cut => {
+                Some(Pushed::Cut) => {
                     let what = inner.taker.get().and_then(Taker::describe);
                     let what = what.unwrap_or_else(|| "the query".to_owned());
                     let message = format!("{what} is coming to its end: it takes no more rows");
                     return Err(ended_error(py, message, None));
                 }
-                Tried::Itself => return Err(pushes_to_itself(py)),
-                Tried::Full(back) => waiting = back,
+                Some(Pushed::Itself) => return Err(pushes_to_itself(py)),
+                Some(Pushed::Full(back)) => waiting = back,
             }
             // With only so many workers, room may never come while one of them waits for it.
             if deadline.is_none() && inner.taker.get().is_some_and(Taker::is_run_here) {

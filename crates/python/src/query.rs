@@ -556,7 +556,8 @@ impl Query {
         let inner = slf.get().inner.get(py)?;
         slf.get().claim(py, output)?;
         let (_, schema) = inner.query.outputs().nth(output).expect("an output with results has a schema");
-        let batches = Streamed::new(slf.clone().unbind(), owner, output);
+        let query = slf.clone().unbind();
+        let batches = Streamed::new(owner, move |py| query.get().next_to_the_end(py, output));
         stream_capsule(py, schema, batches, requested_schema)
     }
 

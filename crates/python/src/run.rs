@@ -13,81 +13,58 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use penstock_engine::plan::Outputs;
 use penstock_engine::{
-    Engine, EngineOptions, FEED_BATCHES, Feed, Input, Part, Pushed, Query, QueryOptions, Sink, feed,
+    Engine, EngineOptions, FEED_BATCHES, Feed, GiveError, Input, InputPart, Puller, Query, QueryOptions,
+    Refused, Sink, Wanted, feed,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyIterator};
 
 use crate::arrow::{Data, Reader, open, open_item};
-use crate::engine::{call_back, read_on_error};
 use crate::errors::{input_error, marking_error, run_error, start_error, thread_error, unfit_error};
-use crate::options::{Spreading, read_strategy};
+use crate::options::{Spreading, read_on_error, read_strategy};
 use crate::output::Output;
 use crate::raised::Raised;
-use crate::sink::Callback;
+use crate::sink::{Callback, call_back};
 use crate::slot::with_plan;
 use crate::source::{await_item, close, open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
 use crate::{foreign, threads};
 
-/// Whether more input is wanted.
-#[derive(Clone, Copy, PartialEq)]
-enum Fed {
-    More,
-    /// The query has ended on its own; its result says why.
-    Ended,
-}
-
-/// Pushes a batch from the calling thread.
-fn push(py: Python<'_>, feed: &mut Feed, batch: RecordBatch) -> PyResult<Fed> {
-    let mut waiting = batch;
-    loop {
-        match py.detach(|| feed.push(waiting, GLANCE)) {
-            Pushed::Taken => return Ok(Fed::More),
-            Pushed::Ended | Pushed::Cut | Pushed::Itself => return Ok(Fed::Ended),
-            Pushed::Failed(error) => return Err(marking_error(py, &error)),
-            Pushed::Unfit(error) => return Err(unfit_error(py, &error)),
-            Pushed::Full(back) => {
-                waiting = back;
-                py.check_signals()?;
-            }
-        }
+/// Says to Python why a batch was not taken.
+fn refused(py: Python<'_>, refused: &Refused) -> PyErr {
+    match refused {
+        Refused::Failed(error) => marking_error(py, error),
+        Refused::Unfit(error) => unfit_error(py, error),
     }
 }
 
-/// What the pulling thread gives back: the feed, and how the stream ended.
-type Pulled = (Feed, Result<Fed, ArrowError>);
-
-fn pull(reader: Reader, mut feed: Feed, stop: &AtomicBool) -> Pulled {
-    for batch in reader {
-        let mut waiting = match batch {
-            Ok(batch) => batch,
-            Err(error) => return (feed, Err(error)),
-        };
-        loop {
-            if stop.load(Ordering::Relaxed) {
-                return (feed, Ok(Fed::Ended));
-            }
-            match feed.push(waiting, GLANCE) {
-                Pushed::Taken => break,
-                Pushed::Ended | Pushed::Cut | Pushed::Itself => return (feed, Ok(Fed::Ended)),
-                Pushed::Failed(error) => return (feed, Err(ArrowError::ExternalError(error))),
-                Pushed::Unfit(error) => return (feed, Err(ArrowError::ExternalError(error.into()))),
-                Pushed::Full(back) => waiting = back,
-            }
-        }
+/// Gives a batch to a query from the calling thread.
+fn give(py: Python<'_>, puller: &mut Puller, batch: RecordBatch) -> PyResult<Wanted> {
+    let mut raised = None;
+    let given = py.detach(|| {
+        puller.give(batch, GLANCE, || {
+            raised = Python::attach(|py| py.check_signals()).err();
+            raised.is_none()
+        })
+    });
+    match raised {
+        Some(raised) => Err(raised),
+        None => given.map_err(|error| refused(py, &error)),
     }
-    (feed, Ok(Fed::More))
 }
+
+/// What the pulling thread gives back: the puller, and how the stream ended.
+type Given = (Puller, Result<Wanted, GiveError<ArrowError>>);
 
 /// Pushes every batch of an Arrow stream, pulled on a thread of its own.
-fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fed)> {
+fn give_stream(py: Python<'_>, mut puller: Puller, reader: Reader) -> PyResult<(Puller, Wanted)> {
     let stop = Arc::new(AtomicBool::new(false));
-    let (done, result) = mpsc::channel();
+    let (done, result) = mpsc::channel::<Given>();
     let theirs = Arc::clone(&stop);
     threads::start("penstock-source", move || {
-        // Nobody listens any more when the caller was interrupted.
-        let _ = done.send(pull(reader, feed, &theirs));
+        let given = puller.give_all(reader, GLANCE, || !theirs.load(Ordering::Relaxed));
+        // An interrupted caller does not listen any more.
+        let _ = done.send((puller, given));
     })
     .map_err(|error| thread_error(&error))?;
     // `Receiver` is not Sync, so the calling thread takes it along while the interpreter is released.
@@ -99,12 +76,8 @@ fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fe
         });
         result = back;
         match received {
-            Ok((feed, ended)) => {
-                let fed = ended.map_err(|error| match error {
-                    ArrowError::ExternalError(error) if error.is::<Raised>() => marking_error(py, &error),
-                    error => input_error(py, format!("the input stream failed: {error}")),
-                })?;
-                return Ok((feed, fed));
+            Ok((puller, given)) => {
+                return given.map(|wanted| (puller, wanted)).map_err(|error| stream_error(py, error));
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 if let Err(interrupt) = py.check_signals() {
@@ -120,37 +93,49 @@ fn push_stream(py: Python<'_>, feed: Feed, reader: Reader) -> PyResult<(Feed, Fe
     }
 }
 
-fn push_data(py: Python<'_>, mut feed: Feed, data: Data) -> PyResult<(Feed, Fed)> {
+/// Says to Python why a stream was not given to its end.
+fn stream_error(py: Python<'_>, error: GiveError<ArrowError>) -> PyErr {
+    let error: ArrowError = match error {
+        GiveError::Input(error) => error,
+        GiveError::Refused(refused) => ArrowError::ExternalError(refused.into_outside()),
+    };
+    match error {
+        ArrowError::ExternalError(error) if error.is::<Raised>() => marking_error(py, &error),
+        error => input_error(py, format!("the input stream failed: {error}")),
+    }
+}
+
+fn give_data(py: Python<'_>, mut puller: Puller, data: Data) -> PyResult<(Puller, Wanted)> {
     match data {
         Data::Batch(batch) => {
-            let fed = push(py, &mut feed, batch)?;
-            Ok((feed, fed))
+            let wanted = give(py, &mut puller, batch)?;
+            Ok((puller, wanted))
         }
-        Data::Stream(reader) => push_stream(py, feed, reader),
+        Data::Stream(reader) => give_stream(py, puller, reader),
     }
 }
 
-fn feed_all(py: Python<'_>, feed: Feed, data: &Bound<'_, PyAny>) -> PyResult<()> {
+fn give_all(py: Python<'_>, puller: Puller, data: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Some(data) = open(data)? {
-        return push_data(py, feed, data).map(|_| ());
+        return give_data(py, puller, data).map(|_| ());
     }
     let items = data.try_iter()?;
-    let fed = feed_items(py, feed, &items);
+    let given = give_items(py, puller, &items);
     close(&items);
-    fed
+    given
 }
 
-fn feed_items(py: Python<'_>, mut feed: Feed, items: &Bound<'_, PyIterator>) -> PyResult<()> {
+fn give_items(py: Python<'_>, mut puller: Puller, items: &Bound<'_, PyIterator>) -> PyResult<()> {
     loop {
-        let is_over = || py.check_signals().map(|()| feed.is_ended());
+        let is_over = || py.check_signals().map(|()| puller.has_ended());
         if !await_item(items, GLANCE, is_over)? {
             return Ok(());
         }
         let Some(item) = foreign::next(items) else { return Ok(()) };
         py.check_signals()?;
-        match push_data(py, feed, open_item(&item?)?)? {
-            (_, Fed::Ended) => return Ok(()),
-            (back, Fed::More) => feed = back,
+        match give_data(py, puller, open_item(&item?)?)? {
+            (_, Wanted::Nothing) => return Ok(()),
+            (back, Wanted::More) => puller = back,
         }
     }
 }
@@ -183,7 +168,7 @@ pub(crate) fn run(
     data: Vec<(String, Bound<'_, PyAny>)>,
     options: &EngineOptions,
     (on_error, (parallelism, strategy)): (&Bound<'_, PyAny>, Spreading),
-    part: Option<&Part>,
+    part: Option<&InputPart>,
 ) -> PyResult<Vec<Output>> {
     let query_options = QueryOptions {
         name: None,
@@ -198,11 +183,11 @@ pub(crate) fn run(
     let (mut inputs, mut feeds) = (Vec::new(), Vec::new());
     for (name, data) in data {
         let (feed, end) = feed(FEED_BATCHES);
-        inputs.push((name, Input::Feed(end)));
+        inputs.push((name, Input::feed(end)));
         feeds.push((feed, data));
     }
     let engine = py.detach(|| Engine::start(options.clone())).map_err(|error| start_error(py, error))?;
-    let sinks = outputs.plans().iter().map(|_| Sink::Collect).collect();
+    let sinks = outputs.plans().iter().map(|_| Sink::collect()).collect();
     let submitted = with_plan(py, outputs, || engine.submit_all(outputs, inputs, sinks, query_options));
     let answer = submitted.map_err(|error| start_error(py, error)).and_then(|query| {
         let letters = query.letters().map(|letters| call_back(py, on_error, &query, letters)).transpose()?;
@@ -218,7 +203,7 @@ fn feed_each(py: Python<'_>, mut feeds: Vec<(Feed, Bound<'_, PyAny>)>) -> PyResu
     if feeds.len() == 1
         && let Some((feed, data)) = feeds.pop()
     {
-        return feed_all(py, feed, &data);
+        return give_all(py, Puller::new(feed), &data);
     }
     for (_, data) in &feeds {
         // A query that this thread cannot wait for says so here: the thread that pulls it would wait for ever.

@@ -17,6 +17,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::batch::Batch;
 use crate::border::caught_as_raised;
+use crate::errors::thread_error;
 use crate::raised::Raised;
 use crate::slot::Slot;
 use crate::{foreign, threads};
@@ -187,5 +188,22 @@ impl Callback {
             outcome = self.changed.wait_timeout(outcome, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+}
+
+/// Calls a function with each batch of these results, on a thread of its own.
+pub(crate) fn call_back(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    query: &Query,
+    results: &Results,
+) -> PyResult<Arc<Callback>> {
+    let (function, running, results) = (Slot::new(function), query.clone(), results.clone());
+    match py.detach(|| Callback::start(function, running, results)) {
+        Ok(callback) => Ok(callback),
+        Err(error) => {
+            query.stop();
+            Err(thread_error(&error))
+        }
     }
 }

@@ -7,12 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::RecordBatch;
-use penstock_engine::{Feed, OutsideError, Pushed};
+use penstock_engine::{Feed, GiveError, OutsideError, Puller, Refused, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyIterator};
 
-use crate::arrow::{Data, Reader, open, open_item};
+use crate::arrow::{Data, open, open_item};
 use crate::border::caught_as_raised;
 use crate::raised::Raised;
 use crate::slot::Slot;
@@ -35,42 +34,11 @@ pub(crate) fn open_all(data: &Bound<'_, PyAny>) -> PyResult<Pulled> {
     }
 }
 
-/// Whether more input is wanted.
-#[derive(Clone, Copy, PartialEq)]
-enum Fed {
-    More,
-    Ended,
-}
-
-fn give(feed: &mut Feed, batch: RecordBatch) -> Result<Fed, OutsideError> {
-    if !feed.hold() {
-        return Ok(Fed::Ended);
-    }
-    let mut waiting = batch;
-    loop {
-        match feed.push(waiting, SLICE) {
-            Pushed::Taken => return Ok(Fed::More),
-            Pushed::Ended | Pushed::Cut | Pushed::Itself => return Ok(Fed::Ended),
-            Pushed::Failed(error) => return Err(error),
-            Pushed::Unfit(error) => return Err(error.into()),
-            Pushed::Full(back) => waiting = back,
-        }
-    }
-}
-
-fn give_stream(feed: &mut Feed, reader: Reader) -> Result<Fed, OutsideError> {
-    for batch in reader {
-        if give(feed, batch?)? == Fed::Ended {
-            return Ok(Fed::Ended);
-        }
-    }
-    Ok(Fed::More)
-}
-
-fn give_data(feed: &mut Feed, data: Data) -> Result<Fed, OutsideError> {
+/// Gives data to a query. An Arrow stream is read here.
+fn give_data(puller: &mut Puller, data: Data) -> Result<Wanted, OutsideError> {
     match data {
-        Data::Batch(batch) => give(feed, batch),
-        Data::Stream(reader) => give_stream(feed, reader),
+        Data::Batch(batch) => puller.give(batch, SLICE, || true).map_err(Refused::into_outside),
+        Data::Stream(reader) => puller.give_all(reader, SLICE, || true).map_err(GiveError::into_outside),
     }
 }
 
@@ -109,9 +77,9 @@ pub(crate) fn close(items: &Bound<'_, PyIterator>) {
 }
 
 /// The next item of an iterator; `None` when there is none, none is wanted, or the collector has taken the iterator.
-fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<Data>> {
+fn next_item(py: Python<'_>, puller: &mut Puller, items: &Slot) -> PyResult<Option<Data>> {
     // An item that is never asked for is not lost.
-    if feed.is_cut() {
+    if puller.is_cut() {
         return Ok(None);
     }
     let waiter = items.get(py).and_then(|items| items.getattr("waiter").ok());
@@ -119,7 +87,7 @@ fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<D
         let ready = waiter.getattr("ready")?;
         // One that is ready is there at once: it is promised before it is taken, or stays where it is. Of others it is
         // not known how long they take, and a drain must not wait for them.
-        if !is_ready(&ready, SLICE, || Ok(feed.is_ended()))? || !feed.hold() {
+        if !is_ready(&ready, SLICE, || Ok(puller.has_ended()))? || !puller.promise() {
             return Ok(None);
         }
     }
@@ -128,25 +96,25 @@ fn next_item(py: Python<'_>, feed: &mut Feed, items: &Slot) -> PyResult<Option<D
     let Some(item) = foreign::next(&items).transpose()? else { return Ok(None) };
     // Its batches are not there yet, and a drain must not wait for them either.
     if item.hasattr("read_next_batch")? {
-        feed.release();
+        puller.release();
     }
     open_item(&item).map(Some)
 }
 
-fn give_each(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), OutsideError> {
+fn give_each(py: Python<'_>, puller: &mut Puller, items: &Slot) -> Result<(), OutsideError> {
     let raised = |error| Box::new(Raised::new(py, error)) as OutsideError;
     // Between two items this thread has no reference to the iterator (SLOT-2).
-    while let Some(data) = next_item(py, feed, items).map_err(raised)? {
-        if py.detach(|| give_data(feed, data))? == Fed::Ended {
+    while let Some(data) = next_item(py, puller, items).map_err(raised)? {
+        if py.detach(|| give_data(puller, data))? == Wanted::Nothing {
             break;
         }
-        feed.release(); // a stream without batches was promised for nothing
+        puller.release(); // a stream without batches was promised for nothing
     }
     Ok(())
 }
 
-fn give_items(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), OutsideError> {
-    let given = give_each(py, feed, items);
+fn give_items(py: Python<'_>, puller: &mut Puller, items: &Slot) -> Result<(), OutsideError> {
+    let given = give_each(py, puller, items);
     if let Some(Ok(items)) = items.get(py).map(|items| items.cast_into::<PyIterator>()) {
         close(&items);
     }
@@ -155,14 +123,15 @@ fn give_items(py: Python<'_>, feed: &mut Feed, items: &Slot) -> Result<(), Outsi
 }
 
 /// Reads the data into the feed, on a thread of its own, until it ends or nobody wants more.
-pub(crate) fn pull(data: Pulled, mut feed: Feed) -> std::io::Result<()> {
+pub(crate) fn pull(data: Pulled, feed: Feed) -> std::io::Result<()> {
     threads::start("penstock-source", move || {
-        feed.note_puller();
+        let mut puller = Puller::new(feed);
+        puller.note_thread();
         let give = || match data {
-            Pulled::Data(data) => give_data(&mut feed, data).map(|_| ()),
+            Pulled::Data(data) => give_data(&mut puller, data).map(|_| ()),
             // Without an interpreter there is nothing to read, and nobody to read it for.
             Pulled::Items(items) => {
-                Python::try_attach(|py| give_items(py, &mut feed, &items)).unwrap_or(Ok(()))
+                Python::try_attach(|py| give_items(py, &mut puller, &items)).unwrap_or(Ok(()))
             }
         };
         // A feed that is only dropped has come to its end: a panic must not look like that.
@@ -171,8 +140,8 @@ pub(crate) fn pull(data: Pulled, mut feed: Feed) -> std::io::Result<()> {
         });
         if let Err(error) = given {
             // With the interpreter: nobody may want to know, and then the exception goes with its frames.
-            let mut failing = Some((feed, error));
-            let mut fail = || failing.take().into_iter().for_each(|(feed, error)| feed.fail(error));
+            let mut failing = Some((puller, error));
+            let mut fail = || failing.take().into_iter().for_each(|(puller, error)| puller.fail(error));
             if Python::try_attach(|_| fail()).is_none() {
                 fail();
             }

@@ -1,4 +1,6 @@
-//! The results of a query as an Arrow stream.
+//! Results as an Arrow stream, which is read on any thread.
+
+use std::mem::ManuallyDrop;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -6,19 +8,24 @@ use pyo3::prelude::*;
 
 use crate::errors::in_words;
 use crate::foreign;
-use crate::query::Query;
 
-/// The results of an output as an Arrow stream reads them, on any thread.
+/// Returns the next batch; `None` at the end. It holds Python objects.
+type Next = Box<dyn FnMut(Python<'_>) -> PyResult<Option<RecordBatch>> + Send>;
+
+/// The results of an output as an Arrow stream reads them.
 pub(crate) struct Streamed {
-    /// The query, and what keeps its engine, until it is dropped.
-    held: Option<(Py<Query>, Py<PyAny>)>,
-    output: usize,
+    /// What returns batches, and what keeps the engine, until it is dropped.
+    held: Option<(Next, Py<PyAny>)>,
     is_over: bool,
 }
 
 impl Streamed {
-    pub(crate) fn new(query: Py<Query>, owner: Py<PyAny>, output: usize) -> Self {
-        Self { held: Some((query, owner)), output, is_over: false }
+    /// Reads what `next` returns, and keeps `owner` meanwhile.
+    pub(crate) fn new(
+        owner: Py<PyAny>,
+        next: impl FnMut(Python<'_>) -> PyResult<Option<RecordBatch>> + Send + 'static,
+    ) -> Self {
+        Self { held: Some((Box::new(next), owner)), is_over: false }
     }
 }
 
@@ -26,22 +33,19 @@ impl Iterator for Streamed {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (query, _) = self.held.as_ref().filter(|_| !self.is_over)?;
+        let (next, _) = self.held.as_mut().filter(|_| !self.is_over)?;
         // The reader may hold the interpreter, and the query may need it: it is released while this waits.
-        let next = foreign::attach(|py| {
-            query.get().next_to_the_end(py, self.output).map_err(|error| in_words(py, error))
-        });
-        let next = next.unwrap_or_else(|| Err("the interpreter has ended".into()));
-        self.is_over = !matches!(next, Ok(Some(_)));
-        next.map_err(ArrowError::ExternalError).transpose()
+        let batch = foreign::attach(|py| next(py).map_err(|error| in_words(py, error)));
+        let batch = batch.unwrap_or_else(|| Err("the interpreter has ended".into()));
+        self.is_over = !matches!(batch, Ok(Some(_)));
+        batch.map_err(ArrowError::ExternalError).transpose()
     }
 }
 
 impl Drop for Streamed {
     fn drop(&mut self) {
         // The reader lets go of it wherever it likes. Without an interpreter there is nothing to count references for.
-        let held = self.held.take();
-        let mut held = std::mem::ManuallyDrop::new(held);
+        let mut held = ManuallyDrop::new(self.held.take());
         foreign::attach(|_| drop(held.take()));
     }
 }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::tasks::clock::{Clock, SharedClock, Until};
-use crate::tasks::waker::Waker;
+use penstock_tasks::clock::{Clock, SharedClock, Until};
+use penstock_tasks::waker::Waker;
 use timers::Timers;
 
 /// Returns the monotonic time of the system, the same for all threads.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::tasks::waker::Waker;
+use penstock_tasks::waker::Waker;
 
 struct Timer {
     at_ns: u64,

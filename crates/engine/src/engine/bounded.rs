@@ -6,12 +6,12 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 
 use super::{Engine, Input, Sink};
+use crate::clock;
 use crate::error::{RunError, StartError};
 use crate::options::EngineOptions;
 use crate::output::Output;
 use crate::plan::Plan;
-use crate::tasks::feed::{FEED_BATCHES, Feed, Pushed};
-use crate::{clock, tasks};
+use penstock_tasks::feed::{FEED_BATCHES, Feed, Pushed};
 
 /// How long anybody waits before looking again.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -20,8 +20,8 @@ impl Engine {
     /// Runs a plan over batches, to its end, on an engine of its own.
     pub fn run(plan: &Plan, options: EngineOptions, batches: &[RecordBatch]) -> Result<Output, RunFailure> {
         let engine = Self::start(options)?;
-        let (mut feed, end) = tasks::feed::feed(FEED_BATCHES, clock::system());
-        let query = engine.submit(plan, Input::Feed(end), Sink::Collect, None)?;
+        let (mut feed, end) = penstock_tasks::feed::feed(FEED_BATCHES, clock::system());
+        let query = engine.submit(plan, Input::feed(end), Sink::collect(), None)?;
         for batch in batches {
             if !push(&mut feed, batch.clone()) {
                 break;

@@ -8,7 +8,7 @@ use penstock_memory::Coordinator;
 use super::registry::Registry;
 use crate::executors::Executor;
 use crate::options::EngineOptions;
-use crate::tasks::functions::FunctionToken;
+use penstock_tasks::functions::FunctionToken;
 
 /// The shared part of an engine.
 pub(super) struct Core {

@@ -5,23 +5,18 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use penstock_types::{PlanError, closest};
 
-use super::{Engine, Input};
-use crate::clock;
+use super::Engine;
 use crate::error::StartError;
+use crate::input::{Input, Opening};
 use crate::pipeline::Origin;
 use crate::plan::{Outputs, StreamStep, WatermarkFunction, Watermarks};
-use crate::query::Query;
 use crate::query::state::Inflow;
-use crate::tasks::feed::FeedEnd;
-use crate::tasks::readers::SourceReader;
-use crate::tasks::readers::push::PushReader;
-use crate::tasks::readers::replay::{Replay, ReplayReader};
-use crate::tasks::shared::Lag;
+use penstock_tasks::shared::Lag;
 
 /// The inputs of a query, about to be put together.
 #[derive(Default)]
-pub(super) struct Opened {
-    pub(super) origins: Vec<Origin>,
+pub(super) struct OpenedInputs {
+    pub(super) origins: Vec<Box<dyn Origin>>,
     pub(super) lagging: Vec<Arc<Lag>>,
     pub(super) feeds: Vec<Inflow>,
 }
@@ -33,39 +28,20 @@ impl Engine {
         outputs: &Outputs,
         inputs: Vec<(String, Input)>,
         watermarks: &[(Watermarks, Watermarks)],
-    ) -> Result<Opened, StartError> {
-        let mut opened = Opened::default();
+    ) -> Result<OpenedInputs, StartError> {
+        let mut opened = OpenedInputs::default();
         for (stream, schema, input) in in_order(outputs, inputs)? {
-            let marker = || marker(&stream, watermarks);
-            opened.origins.push(match input {
-                Input::Feed(end) => {
-                    opened.feeds.push(Inflow::outside(&end));
-                    Origin::Own(push_reader(end, marker())?)
-                }
-                Input::Chained(end, query) => {
-                    opened.feeds.push(self.inflow(&end, &query));
-                    Origin::Own(push_reader(end, marker())?)
-                }
-                Input::Replay(replay) => Origin::Own(replay_reader(replay, marker())?),
-                Input::Shared(source, on_lag) => {
-                    source.stream.check(&stream, &schema)?;
-                    let joined = source.join(on_lag);
-                    if let Err(StartError::SourceEnded { .. }) = joined {
-                        self.check(None)?; // the source is gone because the engine is
-                    }
-                    let (reader, lag) = joined?;
-                    opened.lagging.push(Arc::clone(&lag));
-                    Origin::Shared { reader, stream: Arc::clone(&source.stream), lag, id: source.state.id }
-                }
-            });
+            let (engine, marker) = (self.0.core().number, marker(&stream, watermarks));
+            let made = input.open(&Opening { engine, stream: &stream, schema: &schema, marker });
+            if let Err(StartError::SourceEnded { .. }) = made {
+                self.check(None)?; // the source is gone because the engine is
+            }
+            let made = made?;
+            opened.origins.push(made.origin);
+            opened.lagging.extend(made.lag);
+            opened.feeds.extend(made.feed);
         }
         Ok(opened)
-    }
-
-    /// What is known of a feed that gets the results of `query`: of this engine, or of another one.
-    pub(super) fn inflow(&self, end: &FeedEnd, query: &Query) -> Inflow {
-        let is_ours = query.state.engine == self.0.core().number;
-        Inflow { feed: end.handle(), upstream: is_ours.then_some(query.state.id) }
     }
 }
 
@@ -78,31 +54,6 @@ pub(super) fn marker<'a>(
         Watermarks::Function(function) => Some(function),
         _ => None,
     }
-}
-
-/// Makes a reader of a stream, with the function that gives its watermarks.
-fn marked(
-    mut reader: impl SourceReader + 'static,
-    marker: Option<&Arc<dyn WatermarkFunction>>,
-) -> Result<Box<dyn SourceReader>, StartError> {
-    reader.watermark_by(marker).map_err(|error| StartError::Outside { what: "watermark function", error })?;
-    Ok(Box::new(reader))
-}
-
-/// Makes a reader of a feed.
-pub(super) fn push_reader(
-    end: FeedEnd,
-    marker: Option<&Arc<dyn WatermarkFunction>>,
-) -> Result<Box<dyn SourceReader>, StartError> {
-    marked(PushReader::new(end), marker)
-}
-
-/// Makes a reader of a replay.
-pub(super) fn replay_reader(
-    replay: Replay,
-    marker: Option<&Arc<dyn WatermarkFunction>>,
-) -> Result<Box<dyn SourceReader>, StartError> {
-    marked(ReplayReader::new(replay, clock::system()), marker)
 }
 
 /// Returns the inputs in the order in which the plan names its streams.

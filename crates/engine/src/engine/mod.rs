@@ -29,27 +29,25 @@ use penstock_types::PlanError;
 use crate::clock::{self, now_ns};
 use crate::error::StartError;
 use crate::executors::{self, NewGroup};
+use crate::input::{Input, Opening};
 use crate::options::EngineOptions;
 use crate::pipeline::{Assembled, Assembler, Spreading, Ways};
 use crate::plan::{Outputs, Plan};
 use crate::query::Query;
 use crate::query::state::{Inflow, Kept, Parts, State, TaskFace};
 use crate::share::SharedSource;
-use crate::tasks::checkpoint::StateStore;
-use crate::tasks::context::Context;
-use crate::tasks::rejects::OnError;
-use crate::tasks::results::Results;
-use crate::tasks::shared::Entrance;
-use crate::tasks::writers::SinkWriter;
-use crate::tasks::writers::collect::{CollectWriter, Collected};
-use crate::tasks::writers::discard::DiscardWriter;
-use crate::tasks::writers::function::FunctionWriter;
-use crate::tasks::writers::results::ResultsWriter;
+use crate::sink::{self, Sink};
 pub use bounded::{RunFailure, push};
-pub use request::{Input, QueryOptions, ShareOptions, Sink};
+use penstock_tasks::checkpoint::StateStore;
+use penstock_tasks::context::Context;
+use penstock_tasks::rejects::OnError;
+use penstock_tasks::results::Results;
+use penstock_tasks::shared::Entrance;
+use penstock_tasks::writers::SinkWriter;
+pub use request::{QueryOptions, ShareOptions};
 
 use core::Core;
-use inputs::{Opened, marker, push_reader, replay_reader};
+use inputs::{OpenedInputs, marker};
 use owner::Owner;
 
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -121,20 +119,15 @@ impl Engine {
     ) -> Result<Query, StartError> {
         let core = self.0.core();
         self.check(options.name)?;
-        let Opened { origins, lagging, feeds } = self.open(outputs, inputs, options.watermarks)?;
+        let OpenedInputs { origins, lagging, feeds } = self.open(outputs, inputs, options.watermarks)?;
         let _admission = self.0.admission(); // ENGINE-2
         let (id, name) = self.admit(options.name, "query")?;
         let waiting = || Results::new(core.coordinator.result_account(), clock::system());
         let letters = (options.on_error == OnError::Letters).then(waiting);
         let (mut kept, mut writers): (Vec<Kept>, Vec<Box<dyn SinkWriter>>) = (Vec::new(), Vec::new());
         for ((name, schema), sink) in outputs.schemas().zip(sinks) {
-            let (mut collected, mut results): (Option<Collected>, Option<Results>) = (None, None);
-            writers.push(match sink {
-                Sink::Collect => Box::new(CollectWriter::new(Arc::clone(collected.insert(Arc::default())))),
-                Sink::Results => Box::new(ResultsWriter::new(results.insert(waiting()).clone())),
-                Sink::Deliver(deliver, doorbell) => Box::new(FunctionWriter::new(deliver, doorbell)),
-                Sink::Discard => Box::new(DiscardWriter),
-            });
+            let sink::Opened { writer, collected, results } = sink.open(&waiting);
+            writers.push(writer);
             kept.push(Kept { name: name.to_owned(), schema: Arc::clone(schema), collected, results });
         }
         assert_eq!(kept.len(), outputs.plans().len(), "every output has a sink");
@@ -179,22 +172,14 @@ impl Engine {
             let text = "a shared source is one stream; share each of them on its own".to_owned();
             return Err(StartError::Plan(PlanError::Invalid(text)));
         };
-        let mut feeds = Vec::new();
-        let reader = match input {
-            Input::Feed(end) => {
-                feeds.push(Inflow::outside(&end));
-                push_reader(end, marker(&step, &[]))?
-            }
-            Input::Chained(end, query) => {
-                feeds.push(self.inflow(&end, &query));
-                push_reader(end, marker(&step, &[]))?
-            }
-            Input::Replay(replay) => replay_reader(replay, marker(&step, &[]))?,
-            Input::Shared(..) => {
-                let text = "a shared source reads data, not another shared source".to_owned();
-                return Err(StartError::Plan(PlanError::Invalid(text)));
-            }
-        };
+        if input.is_shared() {
+            let text = "a shared source reads data, not another shared source".to_owned();
+            return Err(StartError::Plan(PlanError::Invalid(text)));
+        }
+        let (engine, schema) = (core.number, plan.schema());
+        let opening = Opening { engine, stream: &step, schema, marker: marker(&step, &[]) };
+        let made = input.open(&opening)?;
+        let feeds = made.feed.into_iter().collect();
         let _admission = self.0.admission(); // ENGINE-2
         let (id, name) = self.admit(name, "source")?;
         let (entrance, joins) = Entrance::new(held);
@@ -203,7 +188,7 @@ impl Engine {
         let rejects = (on_error != OnError::Fail).then(|| letters.clone());
         let assembler = self.assembler();
         let (assembled, shared) =
-            assembler.shared(&plan, reader, Arc::clone(entrance.begin()), joins, rejects)?;
+            assembler.shared(&plan, made.origin, Arc::clone(entrance.begin()), joins, rejects)?;
         let state = self.install(assembled, (id, name), (Vec::new(), letters, None), (feeds, true))?;
         state.start();
         Ok(SharedSource::new(state, shared, plan, entrance))

@@ -9,12 +9,12 @@ use penstock_expr::Expr;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_types::Span;
 
-use super::inputs::replay_reader;
 use super::*;
 use crate::options::Strategy;
-use crate::pipeline::Origin;
+use crate::pipeline::{Origin, OwnOrigin};
 use crate::plan::Aggregate;
-use crate::tasks::readers::replay::Replay;
+use penstock_tasks::readers::replay::{Replay, ReplayReader};
+use penstock_tasks::writers::discard::DiscardWriter;
 
 fn replay() -> Replay {
     let times = Arc::new(Int64Array::from_iter_values(0..10_000)) as ArrayRef;
@@ -45,7 +45,8 @@ fn a_row_reaches_one_of_the_lanes() {
         part: None,
         functions: &[],
     };
-    let origins = vec![Origin::Own(replay_reader(replay(), None).unwrap())];
+    let reader = ReplayReader::new(replay(), clock::system());
+    let origins: Vec<Box<dyn Origin>> = vec![Box::new(OwnOrigin(Box::new(reader)))];
     let plan = counts();
     let made = engine.assembler().query(&Outputs::from(&plan), origins, vec![Box::new(DiscardWriter)], ways);
     let tasks = made.unwrap().tasks;
@@ -61,7 +62,7 @@ fn a_row_reaches_one_of_the_lanes() {
 #[test]
 fn a_name_is_free_again_once_its_query_has_ended() {
     let engine = started(1);
-    let submit = || engine.submit(&counts(), Input::Replay(replay()), Sink::Discard, Some("counts"));
+    let submit = || engine.submit(&counts(), Input::replay(replay()), Sink::discard(), Some("counts"));
     let query = submit().unwrap();
     assert!(matches!(submit(), Err(StartError::NameTaken { name }) if name == "counts"));
     assert_eq!((engine.queries().len(), engine.metrics().queries), (1, 1));

@@ -13,7 +13,7 @@ use penstock_queue::wake::Wake;
 use penstock_scheduler::table::{Pending, TaskRow};
 
 use super::group::Activity;
-use crate::tasks::waker::Waker;
+use penstock_tasks::waker::Waker;
 
 /// How an executor makes a task run.
 pub(crate) trait Way: Send + Sync + Any {

@@ -10,9 +10,9 @@ use penstock_scheduler::{Quantum, Rules};
 use super::bell::Bell;
 use super::{NewTask, SetTimer, Supervisor};
 use crate::clock::{Timepiece, now_ns};
-use crate::tasks::clock::Until;
-use crate::tasks::error::{RunError, panic_text};
-use crate::tasks::step::{Step, Task};
+use penstock_tasks::clock::Until;
+use penstock_tasks::error::{RunError, panic_text};
+use penstock_tasks::step::{Step, Task};
 
 /// How long a task runs before any policy has looked at it: as long as any.
 pub(super) const USUAL_QUANTUM: Quantum = Quantum::of_rows(u64::MAX);

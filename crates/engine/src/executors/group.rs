@@ -17,7 +17,7 @@ use penstock_scheduler::profile::Reading;
 use super::bell::Bell;
 use super::cell::TaskCell;
 use super::{NewGroup, NewTask, Supervisor};
-use crate::tasks::share::ShareGauge;
+use penstock_tasks::share::ShareGauge;
 
 /// Groups on their way to the planner.
 #[derive(Default)]

@@ -31,11 +31,11 @@ use crate::clock::Timepiece;
 use crate::error::StartError;
 use crate::metrics::WorkerMetrics;
 use crate::options::{EngineOptions, Mode};
-use crate::tasks::context::Context;
-use crate::tasks::error::RunError;
-use crate::tasks::share::ShareGauge;
-use crate::tasks::step::Task;
 use bell::Bell;
+use penstock_tasks::context::Context;
+use penstock_tasks::error::RunError;
+use penstock_tasks::share::ShareGauge;
+use penstock_tasks::step::Task;
 
 /// Stack of a thread that runs tasks: an expression is evaluated by recursion, and a debug build takes large steps.
 const STACK_BYTES: usize = 8 << 20;

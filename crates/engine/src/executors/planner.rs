@@ -14,7 +14,7 @@ use super::bell::Bell;
 use super::cell::TaskQueue;
 use super::group::{Arrivals, Group, Roll};
 use super::meter::CpuTimes;
-use crate::tasks::share::ShareGauge;
+use penstock_tasks::share::ShareGauge;
 
 /// Plans and rolls up, with buffers that serve again.
 pub(super) struct Planner {

@@ -13,10 +13,10 @@ use penstock_scheduler::table::Pending;
 
 use super::*;
 use crate::clock::now_ns;
-use crate::tasks::clock::Until;
-use crate::tasks::context::Phase;
-use crate::tasks::step::{BlockedOn, Numbers, Step};
-use crate::tasks::waker::Waker;
+use penstock_tasks::clock::Until;
+use penstock_tasks::context::Phase;
+use penstock_tasks::step::{BlockedOn, Numbers, Step};
+use penstock_tasks::waker::Waker;
 
 /// Longer than anything here takes: a test that waits so long has failed.
 pub(super) const EVER: Duration = Duration::from_secs(60);

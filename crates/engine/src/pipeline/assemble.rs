@@ -7,53 +7,44 @@ use std::sync::{Arc, Mutex};
 use penstock_memory::coordinator::StateAccount;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
-    Coordinator, EdgeReader, EdgeWriter, Layout, LogOptions, MemoryKind, OpenError, Physical, SlotId,
+    Coordinator, EdgeReader, EdgeWriter, Layout, LogOptions, MemoryKind, OpenError, SlotId,
 };
 use penstock_operators::LookupTable;
 use penstock_plan::{KeyedTable, Made, Resources};
 use penstock_queue::wake::Wake;
+use penstock_scheduler::table::Pending;
 use penstock_scheduler::{Arrivals, Profile, rows_per_run};
-use penstock_types::PlanError;
 
 use super::drafts::{Draft, DraftInput, Drafts, EdgeKey};
 use super::edges::{EdgePlan, SinkReader};
 use super::opening;
 use super::order::in_order;
+use super::origin::{Origin, StreamHead};
 use super::segment::Op;
-use super::shared::{SharedStream, inlet_slots};
+use super::shared::inlet_slots;
 use super::spreading::{Spread, Spreading};
 use super::strands::{OperatorId, StrandId, Strands};
+use crate::checkpoint::InputPart;
 use crate::error::StartError;
 use crate::executors::Executor;
 pub(super) use crate::executors::NewTask as Installed;
 use crate::executors::bell::Bell;
 use crate::options::{Chaining, RunOptions};
-use crate::plan::{Function, Outputs, StreamStep};
+use crate::plan::{Function, Outputs};
 use crate::query::tables::LiveTable;
-use crate::standing::Part;
-use crate::tasks::account::{self, Account, LateRows, Role, SourceCounts};
-use crate::tasks::chain::{Chain, Link};
-use crate::tasks::inputs::{Inlet, Input, SharedInlet};
-use crate::tasks::operator::{Inside, Keyed, KeyedCounts, LateWay, MappedTime, Mapper};
-use crate::tasks::outlet::{FlushRequest, Judging};
-use crate::tasks::pending::{EdgeLook, EdgesPending};
-use crate::tasks::readers::SourceReader;
-use crate::tasks::rejects::{OnError, Rejects, Sight};
-use crate::tasks::results::Results;
-use crate::tasks::share::{Share, ShareGauge};
-use crate::tasks::shared::Lag;
-use crate::tasks::source::Source;
-use crate::tasks::task::OperatorTask;
-use crate::tasks::waker::Waker;
-use crate::tasks::writers::SinkWriter;
-
-/// Where the rows of a stream come from.
-pub(crate) enum Origin {
-    /// Its own source.
-    Own(Box<dyn SourceReader>),
-    /// A source that it shares with others.
-    Shared { reader: EdgeReader, stream: Arc<SharedStream>, lag: Arc<Lag>, id: u64 },
-}
+use penstock_tasks::account::{self, Account, LateRows, Role};
+use penstock_tasks::chain::{Chain, Link};
+use penstock_tasks::inputs::{Inlet, Input};
+use penstock_tasks::operator::{Inside, Keyed, KeyedCounts, LateWay, MappedTime, Mapper};
+use penstock_tasks::outlet::{FlushRequest, Judging};
+use penstock_tasks::pending::{EdgeLook, EdgesPending, InputsPending};
+use penstock_tasks::rejects::{OnError, Rejects, Sight};
+use penstock_tasks::results::Results;
+use penstock_tasks::share::{Share, ShareGauge};
+use penstock_tasks::source::Source;
+use penstock_tasks::task::OperatorTask;
+use penstock_tasks::waker::Waker;
+use penstock_tasks::writers::SinkWriter;
 
 /// The tasks of a query, in the order in which rows pass them, and its account.
 pub(crate) struct Assembled {
@@ -73,7 +64,7 @@ pub(crate) struct Ways<'a> {
     /// Workers that one operator may take, and how.
     pub(crate) spreading: Spreading,
     /// The part of the input that it runs over, if that is not all.
-    pub(crate) part: Option<&'a Part>,
+    pub(crate) part: Option<&'a InputPart>,
     /// Functions of the plan, each with the one that is called in its place.
     pub(crate) functions: &'a [(Function, Function)],
 }
@@ -111,7 +102,7 @@ pub(super) struct Assembly<'a> {
     pub(super) tables: Vec<LiveTable>,
     pub(super) on_error: OnError,
     pub(super) letters: Option<Results>,
-    pub(super) part: Option<&'a Part>,
+    pub(super) part: Option<&'a InputPart>,
     /// What all instances of its operators share.
     pub(super) resources: Resources,
     /// The charge for each table that rows are looked up in.
@@ -153,19 +144,16 @@ impl Assembler<'_> {
     pub(crate) fn query(
         &self,
         outputs: &Outputs,
-        origins: Vec<Origin>,
+        origins: Vec<Box<dyn Origin>>,
         writers: Vec<Box<dyn SinkWriter>>,
         ways: Ways<'_>,
     ) -> Result<Assembled, StartError> {
         let Ways { on_error, letters, spreading, part, functions } = ways;
         let mut strands = Strands::of(outputs, letters.is_some())?;
         for (stream, origin) in strands.streams.iter().zip(&origins) {
-            if let Origin::Own(reader) = origin {
-                check_replay(&**reader, stream.step())?;
-            }
+            origin.check(stream.step())?;
         }
-        let is_shared: Vec<bool> =
-            origins.iter().map(|origin| matches!(origin, Origin::Shared { .. })).collect();
+        let is_shared: Vec<bool> = origins.iter().map(|origin| origin.shared().is_some()).collect();
         let chain = self.options.chain == Chaining::Auto;
         let spreads = spreading.of(&strands, chain, &is_shared);
         strands.exchange(&spreads);
@@ -203,7 +191,7 @@ impl Assembler<'_> {
         assembly.flushes =
             sink_bells.iter().map(|bell| Arc::new(FlushRequest::new(Arc::clone(bell) as _))).collect();
         assembly.plan_edges(&drafts.outputs);
-        let mut origins: Vec<Option<Origin>> = origins.into_iter().map(Some).collect();
+        let mut origins: Vec<Option<Box<dyn Origin>>> = origins.into_iter().map(Some).collect();
         let mut tasks = Vec::new();
         let mut reads = Vec::new();
         for number in 0..count {
@@ -294,72 +282,64 @@ impl Assembly<'_> {
         &mut self,
         task: usize,
         (number, input): (usize, DraftInput),
-        origins: &mut [Option<Origin>],
+        origins: &mut [Option<Box<dyn Origin>>],
         reads: &mut Vec<(u64, usize)>,
-        waits: &mut Vec<EdgeLook>,
+        (sources, edges): (&mut Vec<Box<dyn Pending>>, &mut Vec<EdgeLook>),
     ) -> Result<Input, StartError> {
         match input {
             DraftInput::Stream(stream) => {
                 let origin = origins[stream].take().expect("a stream is read once");
                 let bell = Arc::clone(&self.bells[task]);
-                self.stream(stream, (task, &bell), origin, reads, waits)
+                let source = self.stream(stream, (task, &bell), origin, reads)?;
+                sources.push(source.pending());
+                Ok(Input::Source(Box::new(source)))
             }
             DraftInput::Edge(key) => {
                 let reader = self.readers.remove(&(task, number)).expect("whoever writes it came before");
                 let slots = self.filled.remove(&(task, number)).expect("every edge was planned");
-                waits.push((reader.0.gauge(), Arc::clone(&reader.1)));
-                Ok(Input::Edge(Box::new(Inlet::new(reader, slots, self.mixed[&key], None))))
+                edges.push((reader.0.gauge(), Arc::clone(&reader.1)));
+                Ok(Input::Edge(Box::new(Inlet::new(reader, slots, self.mixed[&key]))))
             }
         }
     }
 
-    /// Where the rows of a stream come into the task of that number; they wake the one of that bell.
+    /// Makes the source of a stream, in the task of that number; it wakes the one of that bell.
     pub(super) fn stream(
         &mut self,
         number: usize,
         (task, bell): (usize, &Arc<Bell>),
-        origin: Origin,
+        origin: Box<dyn Origin>,
         reads: &mut Vec<(u64, usize)>,
-        waits: &mut Vec<EdgeLook>,
-    ) -> Result<Input, StartError> {
+    ) -> Result<Source, StartError> {
         let stream = &self.strands.streams[number];
-        match origin {
-            Origin::Own(reader) => {
-                let columns = opening::columns(stream);
-                let rows = self.by.rows_per_run(columns.row_width());
-                let begin = Arc::new(AtomicBool::new(true));
-                let clock = (opening::clock(stream), stream.step().idle_after_ns);
-                let mut source = Source::new(columns, clock, rows, reader, begin);
-                if let Some(part) = self.part {
-                    source.restore(part, number);
-                }
-                source.connect(&(Arc::clone(bell) as Arc<dyn Waker>));
-                self.account.sources.push(Arc::clone(source.counts()));
-                self.account.operators.push(named("stream", Role::Source, source.profile()));
-                Ok(Input::Source(Box::new(source)))
-            }
-            Origin::Shared { reader, stream: shared, lag, id } => {
-                lag.connect(&(Arc::clone(bell) as Arc<dyn Waker>));
-                let (step, schema) = (stream.step().clone(), Arc::clone(stream.node.schema()));
-                let time = stream.clock.map(|clock| clock.time);
-                let segment = &mut self.strands.strands[stream.strand].segment;
-                let slots = inlet_slots((&step, &schema), &shared, time, segment)?;
-                waits.push((reader.gauge(), Arc::clone(&shared.arrivals)));
-                let reader = (reader, Arc::clone(&shared.arrivals));
-                reads.push((id, task));
-                let counts: Arc<SourceCounts> = Arc::default();
-                let inlet = SharedInlet { profile: Arc::default(), counts: Arc::clone(&counts), lag };
-                self.account.sources.push(counts);
-                self.account.operators.push(named("stream", Role::Source, &inlet.profile));
-                Ok(Input::Edge(Box::new(Inlet::new(reader, slots, false, Some(inlet)))))
-            }
+        reads.extend(origin.shared().map(|source| (source, task)));
+        let (step, schema) = (stream.step().clone(), Arc::clone(stream.node.schema()));
+        let time = stream.clock.map(|clock| clock.time);
+        let columns = opening::columns(stream);
+        let (clock, rows_per_run) = (opening::clock(stream), self.by.rows_per_run(columns.row_width()));
+        let segment = &mut self.strands.strands[stream.strand].segment;
+        let head = StreamHead {
+            columns,
+            clock,
+            idle_after_ns: step.idle_after_ns,
+            rows_per_run,
+            begin: Arc::new(AtomicBool::new(true)),
+            slots: &mut |shared| inlet_slots((&step, &schema), shared, time, segment),
+        };
+        let mut source = origin.open(head)?;
+        if let Some(part) = self.part {
+            source.restore(part, number);
         }
+        source.connect(&(Arc::clone(bell) as Arc<dyn Waker>));
+        self.account.sources.push(Arc::clone(source.counts()));
+        self.account.operators.push(named("stream", Role::Source, source.profile()));
+        Ok(source)
     }
 
     fn task(
         &mut self,
         number: usize,
-        origins: &mut [Option<Origin>],
+        origins: &mut [Option<Box<dyn Origin>>],
         sink_bells: &[Arc<Bell>],
         reads: &mut Vec<(u64, usize)>,
     ) -> Result<Installed, StartError> {
@@ -369,11 +349,12 @@ impl Assembly<'_> {
         }
         let inputs = self.inputs_of(number);
         let name = self.name(&draft);
-        let mut waits = Vec::new();
+        let (mut sources, mut edges) = (Vec::new(), Vec::new());
         let share = draft.part.map(|(_, parts)| Arc::new(ShareGauge::new(parts)));
         let mut made = Vec::new();
         for (place, &(input, port)) in inputs.iter().enumerate() {
-            let mut made_one = self.input(number, (place, input), origins, reads, &mut waits)?;
+            let waits = (&mut sources, &mut edges);
+            let mut made_one = self.input(number, (place, input), origins, reads, waits)?;
             if let (Input::Edge(inlet), Some(part), Some((operator, _)), Some(gauge)) =
                 (&mut made_one, draft.part, &draft.operator, &share)
             {
@@ -386,9 +367,11 @@ impl Assembly<'_> {
         for port in &draft.ports {
             ports.push(self.chain(port.strand, port.ops.clone())?);
         }
-        if !waits.is_empty() {
-            let pending = EdgesPending::new(waits, share.clone());
-            self.bells[number].row.set_pending(Box::new(pending));
+        if !edges.is_empty() {
+            sources.push(Box::new(EdgesPending::new(edges, share.clone())));
+        }
+        if !sources.is_empty() {
+            self.bells[number].row.set_pending(InputsPending::of(sources));
         }
         let mut readers = Vec::new();
         let keyed = match &draft.operator {
@@ -540,19 +523,4 @@ impl Assembly<'_> {
         let waker: Arc<dyn Waker> = Arc::clone(&self.bells[task]) as _;
         Ok(Inside::Map(Box::new(Mapper::new(called.function, sight, &called.returns, time, waker))))
     }
-}
-
-/// Refuses a replay whose times cannot be moved from round to round.
-pub(super) fn check_replay(reader: &dyn SourceReader, stream: &StreamStep) -> Result<(), StartError> {
-    let Some((_, field)) = stream.time.as_ref().and_then(|time| stream.schema.fields().find(time)) else {
-        return Ok(());
-    };
-    if reader.repeats() && Physical::of(field.data_type()) != Some(Physical::I64) {
-        return Err(StartError::Plan(PlanError::Invalid(format!(
-            "data that is replayed more than once needs times of 64 bits, to be moved on from round to round; \"{}\" is {}",
-            field.name(),
-            penstock_types::TypeName(field.data_type())
-        ))));
-    }
-    Ok(())
 }

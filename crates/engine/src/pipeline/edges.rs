@@ -12,9 +12,9 @@ use super::drafts::{DraftInput, DraftPort, EdgeKey};
 use super::strands::{Goes, Need, Strand, StrandId};
 use crate::error::StartError;
 use crate::executors::bell::Bell;
-use crate::tasks::account::Exit;
-use crate::tasks::outlet::{Judging, Outlet, Readers};
-use crate::tasks::pending::EdgeLook;
+use penstock_tasks::account::Exit;
+use penstock_tasks::outlet::{Judging, Outlet, Readers};
+use penstock_tasks::pending::EdgeLook;
 
 /// A sink that reads an edge: how rows are stored there, and how the task that writes it learns of room.
 pub(super) struct SinkReader {

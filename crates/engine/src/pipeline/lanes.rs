@@ -5,21 +5,22 @@ use std::sync::Arc;
 use penstock_plan::Made;
 use penstock_scheduler::Profile;
 
-use super::assemble::{Assembly, Installed, Origin};
+use super::assemble::{Assembly, Installed};
 use super::drafts::DraftInput;
 use super::opening;
+use super::origin::Origin;
 use crate::error::StartError;
 use crate::executors::bell::Bell;
-use crate::tasks::account::{LateCount, LateRows};
-use crate::tasks::chain::Chain;
-use crate::tasks::charge::Load;
-use crate::tasks::inputs::Input;
-use crate::tasks::parallel::{
-    Item, Lane, LaneParts, PORTION_ROWS, Part, Splitter, WayIn, WayOut, WayPending, way,
+use penstock_tasks::account::{LateCount, LateRows};
+use penstock_tasks::chain::Chain;
+use penstock_tasks::charge::Load;
+use penstock_tasks::inputs::Input;
+use penstock_tasks::parallel::{
+    Handover, Item, Lane, LaneParts, PORTION_ROWS, Splitter, WayIn, WayOut, WayPending, way,
 };
-use crate::tasks::share::ShareGauge;
-use crate::tasks::task::OperatorTask;
-use crate::tasks::waker::Waker;
+use penstock_tasks::share::ShareGauge;
+use penstock_tasks::task::OperatorTask;
+use penstock_tasks::waker::Waker;
 
 /// Portions that may wait for a lane, and parts that may wait to be merged.
 const LANE_ITEMS: usize = 4;
@@ -38,8 +39,8 @@ struct Ways {
     bell: Arc<Bell>,
     items_in: WayIn<Item>,
     items_out: WayOut<Item>,
-    parts_in: WayIn<Part>,
-    parts_out: WayOut<Part>,
+    parts_in: WayIn<Handover>,
+    parts_out: WayOut<Handover>,
 }
 
 fn waker(bell: &Arc<Bell>) -> Arc<dyn Waker> {
@@ -51,7 +52,7 @@ impl Assembly<'_> {
     pub(super) fn merged(
         &mut self,
         number: usize,
-        origins: &mut [Option<Origin>],
+        origins: &mut [Option<Box<dyn Origin>>],
         sink_bells: &[Arc<Bell>],
     ) -> Result<Installed, StartError> {
         let (draft, count) = (self.drafts[number].clone(), self.spreading.parallelism);
@@ -64,8 +65,8 @@ impl Assembly<'_> {
         let (merger, splitter) = (Arc::clone(&self.bells[number]), self.by.bell()?);
         let origin = origins[stream].take().expect("a stream is read once");
         let columns = opening::columns(&self.strands.streams[stream]);
-        let source = self.stream(stream, (number, &splitter), origin, &mut Vec::new(), &mut Vec::new())?;
-        let Input::Source(source) = source else { unreachable!("the caller looked") };
+        let source = self.stream(stream, (number, &splitter), origin, &mut Vec::new())?;
+        splitter.row.set_pending(source.pending());
 
         let budget = self.by.coordinator.options().budget_bytes / count;
         let most_load = (budget / LOAD_SHARE).clamp(LEAST_LOAD_BYTES, MOST_LOAD_BYTES);
@@ -132,7 +133,7 @@ impl Assembly<'_> {
         let rejects = self.rejects(&splitter);
         self.extra.push(Installed {
             name: "stream".to_owned(),
-            body: Box::new(Splitter::new(*source, run, inputs, rejects, portion_rows)),
+            body: Box::new(Splitter::new(source, run, inputs, rejects, portion_rows)),
             bell: splitter,
             readers: (first..first + count).collect(),
             is_source: true,

@@ -9,11 +9,11 @@ use super::assemble::{Assembly, Installed, named};
 use super::edges::SinkReader;
 use crate::executors::bell::Bell;
 use crate::plan::Outputs;
-use crate::tasks::account::Role;
-use crate::tasks::pending::EdgesPending;
-use crate::tasks::sink::{Sink, SinkParts};
-use crate::tasks::waker::Waker;
-use crate::tasks::writers::SinkWriter;
+use penstock_tasks::account::Role;
+use penstock_tasks::pending::EdgesPending;
+use penstock_tasks::sink::{Sink, SinkParts};
+use penstock_tasks::waker::Waker;
+use penstock_tasks::writers::SinkWriter;
 
 impl Assembly<'_> {
     /// Makes the task of an output.

@@ -7,7 +7,7 @@ use penstock_plan::{StreamStep, Watermarks};
 use penstock_progress::{BoundedDelay, WatermarkSide};
 
 use super::strands::Stream;
-use crate::tasks::event_time::{EventClock, Ticking, TimeFrom};
+use penstock_tasks::event_time::{EventClock, Ticking, TimeFrom};
 
 /// Returns the columns that a stream reads of its batches.
 pub(super) fn columns(stream: &Stream) -> SourceColumns {

@@ -11,23 +11,22 @@ use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Arrivals;
 use penstock_types::{PlanError, TypeName};
 
-use super::assemble::{Assembled, Assembler, Installed, check_replay, named};
+use super::assemble::{Assembled, Assembler, Installed, named};
 use super::opening;
+use super::origin::{Origin, StreamHead};
 use super::segment::Segment;
 use super::strands::Strands;
 use crate::error::StartError;
 use crate::plan::{Outputs, Plan, StreamStep};
-use crate::tasks::account::{Account, Role};
-use crate::tasks::chain::Chain;
-use crate::tasks::inputs::Input;
-use crate::tasks::outlet::{Judging, Outlet, Readers};
-use crate::tasks::readers::SourceReader;
-use crate::tasks::rejects::Rejects;
-use crate::tasks::results::Results;
-use crate::tasks::shared::Joins;
-use crate::tasks::source::Source;
-use crate::tasks::task::{OperatorTask, SharedTask};
-use crate::tasks::waker::Waker;
+use penstock_tasks::account::{Account, Role};
+use penstock_tasks::chain::Chain;
+use penstock_tasks::inputs::Input;
+use penstock_tasks::outlet::{Judging, Outlet, Readers};
+use penstock_tasks::rejects::Rejects;
+use penstock_tasks::results::Results;
+use penstock_tasks::shared::Joins;
+use penstock_tasks::task::{OperatorTask, SharedTask};
+use penstock_tasks::waker::Waker;
 
 /// What queries have to know of a source that they share.
 pub(crate) struct SharedStream {
@@ -131,27 +130,34 @@ impl Assembler<'_> {
     pub(crate) fn shared(
         &self,
         plan: &Plan,
-        reader: Box<dyn SourceReader>,
+        origin: Box<dyn Origin>,
         begin: Arc<AtomicBool>,
         joins: Joins,
         rejects: Option<Option<Results>>,
     ) -> Result<(Assembled, SharedStream), StartError> {
         let mut strands = Strands::of(&Outputs::from(plan), false)?;
         let stream = strands.streams.pop().expect("a shared source is a stream");
-        check_replay(&*reader, stream.step())?;
+        origin.check(stream.step())?;
+        let columns = opening::columns(&stream);
+        let head = StreamHead {
+            rows_per_run: self.rows_per_run(columns.row_width()),
+            columns,
+            clock: opening::clock(&stream),
+            idle_after_ns: stream.step().idle_after_ns,
+            begin,
+            slots: &mut |_| unreachable!("a shared source reads no other"),
+        };
+        let mut source = origin.open(head)?;
         let segment = &strands.strands[stream.strand].segment;
         let mut slots = segment.scope.slots().to_vec();
         let clock = segment.scope.clock();
         let wide_time = clock.map(|clock| clock.time).filter(|slot| !slots.contains(slot));
         slots.extend(wide_time);
         let shared = SharedStream::new(stream.step(), plan.schema(), wide_time.is_some());
-        let columns = opening::columns(&stream);
-        let rows = self.rows_per_run(columns.row_width());
-        let clock_of = (opening::clock(&stream), stream.step().idle_after_ns);
-        let mut source = Source::new(columns, clock_of, rows, reader, begin);
         let bell = self.bell()?;
         let waker: Arc<dyn Waker> = Arc::clone(&bell) as _;
         source.connect(&waker);
+        waker.set_pending(source.pending());
         let layout = Layout::new(segment.scope.kinds_of(&slots));
         let room = Arc::new(Wanted::new(Arc::clone(&bell) as _));
         let writer = self.writer(layout, false, Arc::clone(&room) as _)?;

@@ -5,7 +5,7 @@ use std::fmt;
 use super::Query;
 use super::state::{State, TaskFace};
 use crate::share::SharedSource;
-use crate::tasks::step::BlockedOn;
+use penstock_tasks::step::BlockedOn;
 
 /// What a query, or a shared source, waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-pub use crate::tasks::account::{DroppedLate, Rows};
 pub use blocked::BlockedBy;
+pub use penstock_tasks::account::{DroppedLate, Rows};
 pub use state::{Status, Waiting};
 
 use penstock_types::Tick;
@@ -20,9 +20,9 @@ use crate::error::{RunError, StartError};
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output};
 use crate::share::SharedSource;
-use crate::tasks::account::Latency;
-use crate::tasks::context::Phase;
-use crate::tasks::results::Results;
+use penstock_tasks::account::Latency;
+use penstock_tasks::context::Phase;
+use penstock_tasks::results::Results;
 use state::State;
 
 /// A query at work, or one that has ended. Clones speak of the same query; dropping them does not stop it.

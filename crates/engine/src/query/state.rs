@@ -25,13 +25,13 @@ use crate::error::RunError;
 use crate::executors::bell::Bell;
 use crate::executors::{self, NewTask, Supervisor};
 use crate::metrics::TaskMetrics;
-use crate::output::{OperatorReport, Output, Part};
-use crate::tasks::account::{Account, Operator};
-use crate::tasks::charge::Load;
-use crate::tasks::context::{Context, Phase};
-use crate::tasks::feed::{FeedEnd, FeedHandle};
-use crate::tasks::results::Results;
-use crate::tasks::shared::Reader;
+use crate::output::{OperatorReport, Output, OutputPart};
+use penstock_tasks::account::{Account, Operator};
+use penstock_tasks::charge::Load;
+use penstock_tasks::context::{Context, Phase};
+use penstock_tasks::feed::FeedHandle;
+use penstock_tasks::results::Results;
+use penstock_tasks::shared::Reader;
 
 /// What a query is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +95,6 @@ pub(crate) struct Inflow {
     pub(crate) feed: FeedHandle,
     /// The query of the same engine whose results come in by it, by its number: the feed ends behind the last of them.
     pub(crate) upstream: Option<u64>,
-}
-
-impl Inflow {
-    /// A feed that somebody outside of the engine pushes to.
-    pub(crate) fn outside(end: &FeedEnd) -> Self {
-        Self { feed: end.handle(), upstream: None }
-    }
 }
 
 /// What a query is made of, besides its tasks.
@@ -352,7 +345,7 @@ impl State {
 
     fn output(&self) -> Output {
         let rows = self.account.rows();
-        let part = |kept: &Kept| Part {
+        let part = |kept: &Kept| OutputPart {
             name: kept.name.clone(),
             schema: Arc::clone(&kept.schema),
             batches: kept

@@ -19,7 +19,7 @@ fn a_query_ends_although_another_keeps_all_workers_busy() {
             let engine = start(EngineOptions { workers: Some(1), policy, run, ..EngineOptions::default() });
             let batches: Arc<[RecordBatch]> = vec![batch((0..5_000).collect())].into();
             let replay = Replay { batches, rows_per_second: None, rounds: None };
-            let busy = engine.submit(&windows(), Input::Replay(replay), Sink::Discard, None).unwrap();
+            let busy = engine.submit(&windows(), Input::replay(replay), Sink::discard(), None).unwrap();
             let (_idle_feed, idle) = submit(&engine, &windows());
             let (_drained_feed, drained) = submit(&engine, &windows());
             let (mut failing_feed, failing) = submit(&engine, &inverse());
@@ -61,11 +61,11 @@ fn a_query_ends_although_its_last_quantum_was_over_between_two_steps() {
         let engine = start(EngineOptions { workers: Some(1), policy, ..EngineOptions::default() });
         let batches: Arc<[RecordBatch]> = vec![batch((0..5_000).collect())].into();
         let replay = Replay { batches, rows_per_second: None, rounds: None };
-        let busy = engine.submit(&windows(), Input::Replay(replay), Sink::Discard, None).unwrap();
+        let busy = engine.submit(&windows(), Input::replay(replay), Sink::discard(), None).unwrap();
         // The sink reads the end of its input and hands out what it has: after that only the step that leaves is left.
         let (mut feed, end) = feed(FEED_BATCHES);
-        let sink = Sink::Deliver(Box::new(Slow), penstock_engine::Doorbell::default());
-        let query = engine.submit(&inverse(), Input::Feed(end), sink, None).unwrap();
+        let sink = Sink::deliver(Box::new(Slow), penstock_engine::Doorbell::default());
+        let query = engine.submit(&inverse(), Input::feed(end), sink, None).unwrap();
         assert!(push(&mut feed, batch(vec![1, 2])));
         drop(feed);
         assert!(query.wait(EVER), "{policy:?}: {:#?} {:#?}", query.metrics(), engine.metrics());
@@ -81,15 +81,15 @@ fn who_joins_a_shared_source_at_its_end_is_refused_or_told_of_the_end() {
         let engine = start(EngineOptions { mode, workers: Some(2), ..EngineOptions::default() });
         for _ in 0..300 {
             let (mut feed, end) = feed(FEED_BATCHES);
-            let source = engine.share(&windows(), Input::Feed(end), ShareOptions::default()).unwrap();
+            let source = engine.share(&windows(), Input::feed(end), ShareOptions::default()).unwrap();
             assert!(push(&mut feed, batch(vec![1])));
-            let first = Input::Shared(source.clone(), OnLag::Wait);
-            let first = engine.submit(&windows(), first, Sink::Discard, None).unwrap();
+            let first = Input::shared(source.clone(), OnLag::Wait);
+            let first = engine.submit(&windows(), first, Sink::discard(), None).unwrap();
             let ends = std::thread::spawn(move || drop(feed));
             // Until it is too late to join.
             let queries: Vec<Query> = std::iter::from_fn(|| {
-                let input = Input::Shared(source.clone(), OnLag::Wait);
-                match engine.submit(&windows(), input, Sink::Discard, None) {
+                let input = Input::shared(source.clone(), OnLag::Wait);
+                match engine.submit(&windows(), input, Sink::discard(), None) {
                     Ok(query) => Some(query),
                     Err(StartError::SourceEnded { .. }) => None,
                     Err(error) => panic!("{error}"),

@@ -46,7 +46,7 @@ pub(crate) fn start(options: EngineOptions) -> Engine {
 
 pub(crate) fn submit(engine: &Engine, plan: &Plan) -> (Feed, Query) {
     let (feed, end) = feed(FEED_BATCHES);
-    (feed, engine.submit(plan, Input::Feed(end), Sink::Collect, None).unwrap())
+    (feed, engine.submit(plan, Input::feed(end), Sink::collect(), None).unwrap())
 }
 
 pub(crate) fn batch(values: Vec<i64>) -> RecordBatch {
@@ -98,7 +98,7 @@ fn a_stream_that_goes_quiet_delivers_what_its_watermark_closes_in_every_way() {
     for options in every_way() {
         let engine = start(options.clone());
         let (mut feed, end) = feed(FEED_BATCHES);
-        let query = engine.submit(&windows(), Input::Feed(end), Sink::Results, None).unwrap();
+        let query = engine.submit(&windows(), Input::feed(end), Sink::results(), None).unwrap();
         assert!(push(&mut feed, batch(vec![1, 2, 15])));
         let results = query.results().unwrap();
         assert!(results.wait(EVER), "{options:?}: the window that 15 closes never came");
@@ -174,7 +174,7 @@ fn a_full_feed_gives_the_batch_back() {
         Pushed::Full(back) => assert_eq!(back, large),
         other => panic!("{other:?}"),
     }
-    let query = engine.submit(&inverse(), Input::Feed(end), Sink::Discard, None).unwrap();
+    let query = engine.submit(&inverse(), Input::feed(end), Sink::discard(), None).unwrap();
     assert!(push(&mut feed, large));
     drop(feed);
     assert!(query.wait(EVER));
@@ -247,8 +247,8 @@ fn a_panic_fails_its_query_and_no_other() {
         let engine = start(EngineOptions { mode, ..EngineOptions::default() });
         let (mut good_feed, good) = submit(&engine, &inverse());
         let (mut feed, end) = feed(FEED_BATCHES);
-        let sink = Sink::Deliver(Box::new(Panicking(0)), penstock_engine::Doorbell::default());
-        let query = engine.submit(&inverse(), Input::Feed(end), sink, None).unwrap();
+        let sink = Sink::deliver(Box::new(Panicking(0)), penstock_engine::Doorbell::default());
+        let query = engine.submit(&inverse(), Input::feed(end), sink, None).unwrap();
         while push(&mut feed, batch(vec![1])) {}
         assert!(query.wait(EVER));
         let error = query.error().unwrap();
@@ -279,7 +279,7 @@ fn stopping_the_engine_ends_everything() {
             assert!(matches!(feed.push(batch(vec![1]), EVER), Pushed::Ended));
         }
         let (_feed, end) = feed(1);
-        let refused = engine.submit(&windows(), Input::Feed(end), Sink::Discard, None);
+        let refused = engine.submit(&windows(), Input::feed(end), Sink::discard(), None);
         assert!(matches!(refused.err(), Some(StartError::EngineStopped)));
     }
 }
@@ -315,15 +315,15 @@ fn a_query_that_ended_lets_go_of_its_batches() {
 fn names_are_unique_among_those_that_run() {
     let engine = start(EngineOptions::default());
     let (feed_, end) = feed(1);
-    let query = engine.submit(&windows(), Input::Feed(end), Sink::Discard, Some("mine")).unwrap();
+    let query = engine.submit(&windows(), Input::feed(end), Sink::discard(), Some("mine")).unwrap();
     assert_eq!(query.name(), "mine");
     let (_other, end) = feed(1);
-    let taken = engine.submit(&windows(), Input::Feed(end), Sink::Discard, Some("mine"));
+    let taken = engine.submit(&windows(), Input::feed(end), Sink::discard(), Some("mine"));
     assert!(matches!(taken.err(), Some(StartError::NameTaken { name }) if name == "mine"));
     drop(feed_);
     assert!(query.wait(EVER));
     let (_third, end) = feed(1);
-    assert!(engine.submit(&windows(), Input::Feed(end), Sink::Discard, Some("mine")).is_ok());
+    assert!(engine.submit(&windows(), Input::feed(end), Sink::discard(), Some("mine")).is_ok());
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn unread_results_hold_the_query_up_and_lose_nothing() {
     for options in every_way() {
         let engine = start(options.clone());
         let (mut feed, end) = feed(FEED_BATCHES);
-        let query = engine.submit(&inverse(), Input::Feed(end), Sink::Results, None).unwrap();
+        let query = engine.submit(&inverse(), Input::feed(end), Sink::results(), None).unwrap();
         let feeding = std::thread::spawn(move || {
             (0..200).for_each(|_| assert!(push(&mut feed, batch(vec![2; 20_000]))));
         });
@@ -362,7 +362,7 @@ fn a_replay_moves_its_times_on_from_round_to_round() {
         let batches: Arc<[RecordBatch]> = vec![batch((0..100).collect()), batch((100..200).collect())].into();
         for rows_per_second in [None, Some(20_000.0)] {
             let replay = Replay { batches: Arc::clone(&batches), rows_per_second, rounds: Some(5) };
-            let query = engine.submit(&windows(), Input::Replay(replay), Sink::Collect, None).unwrap();
+            let query = engine.submit(&windows(), Input::replay(replay), Sink::collect(), None).unwrap();
             assert!(query.wait(EVER));
             let output = query.take_output().unwrap();
             assert_eq!((output.rows_in, output.rows_late), (1_000, 0), "{options:?}");
@@ -377,12 +377,12 @@ fn queries_that_share_a_source_all_see_every_row() {
         let engine = start(options.clone());
         let (mut feed, end) = feed(FEED_BATCHES);
         let source = engine
-            .share(&windows(), Input::Feed(end), ShareOptions { held: true, ..ShareOptions::default() })
+            .share(&windows(), Input::feed(end), ShareOptions { held: true, ..ShareOptions::default() })
             .unwrap();
-        let shared = || Input::Shared(source.clone(), OnLag::Wait);
+        let shared = || Input::shared(source.clone(), OnLag::Wait);
         let queries: Vec<Query> = [windows(), windows(), source.stream().clone()]
             .iter()
-            .map(|plan| engine.submit(plan, shared(), Sink::Collect, None).unwrap())
+            .map(|plan| engine.submit(plan, shared(), Sink::collect(), None).unwrap())
             .collect();
         source.begin();
         let feeding = std::thread::spawn(move || {
@@ -401,7 +401,7 @@ fn queries_that_share_a_source_all_see_every_row() {
                 "{options:?}"
             );
         }
-        let late = engine.submit(&windows(), shared(), Sink::Collect, None);
+        let late = engine.submit(&windows(), shared(), Sink::collect(), None);
         assert!(matches!(late.err(), Some(StartError::SourceEnded { .. })));
     }
 }
@@ -414,15 +414,15 @@ fn a_query_that_lags_fails_or_sheds_and_the_others_go_on() {
             let engine = start(EngineOptions { mode, workers: Some(2), run, ..EngineOptions::default() });
             let (mut feed, end) = feed(FEED_BATCHES);
             let source = engine
-                .share(&windows(), Input::Feed(end), ShareOptions { held: true, ..ShareOptions::default() })
+                .share(&windows(), Input::feed(end), ShareOptions { held: true, ..ShareOptions::default() })
                 .unwrap();
             let plan = source.stream().clone();
             let fast = engine
-                .submit(&plan, Input::Shared(source.clone(), OnLag::Wait), Sink::Discard, None)
+                .submit(&plan, Input::shared(source.clone(), OnLag::Wait), Sink::discard(), None)
                 .unwrap();
             // Nobody reads its results.
             let slow =
-                engine.submit(&plan, Input::Shared(source.clone(), on_lag), Sink::Results, None).unwrap();
+                engine.submit(&plan, Input::shared(source.clone(), on_lag), Sink::results(), None).unwrap();
             source.begin();
             for number in 0..300 {
                 assert!(push(&mut feed, batch((number * 10_000..(number + 1) * 10_000).collect())));
@@ -459,11 +459,11 @@ fn a_plan_that_does_not_fit_a_shared_source_is_refused() {
     let engine = start(EngineOptions::default());
     let (_feed, end) = feed(1);
     let source = engine
-        .share(&windows(), Input::Feed(end), ShareOptions { name: Some("ticks"), ..ShareOptions::default() })
+        .share(&windows(), Input::feed(end), ShareOptions { name: Some("ticks"), ..ShareOptions::default() })
         .unwrap();
     let refused = |plan: &Plan| {
-        let input = Input::Shared(source.clone(), OnLag::Wait);
-        engine.submit(plan, input, Sink::Discard, None).err().unwrap().to_string()
+        let input = Input::shared(source.clone(), OnLag::Wait);
+        engine.submit(plan, input, Sink::discard(), None).err().unwrap().to_string()
     };
     let declare = |name: &str, data_type: DataType, time: Option<&str>, delay: i64| {
         let schema = Schema::new(vec![Field::new(name, data_type, false)]);
@@ -500,7 +500,7 @@ fn replays_keep_to_their_rates_side_by_side() {
         let submit = |_| {
             let rows_per_second = Some(200_000.0);
             let replay = Replay { batches: Arc::clone(&batches), rows_per_second, rounds: Some(40) };
-            engine.submit(&windows(), Input::Replay(replay), Sink::Discard, None).unwrap()
+            engine.submit(&windows(), Input::replay(replay), Sink::discard(), None).unwrap()
         };
         let queries: Vec<Query> = (0..6).map(submit).collect();
         for query in &queries {

@@ -42,10 +42,10 @@ fn run(options: EngineOptions, outputs: &Outputs, data: &[Data<'_>], cut: usize)
     let (mut inputs, mut feeds) = (Vec::new(), Vec::new());
     for (name, rows_of) in data {
         let (feed, end) = feed(FEED_BATCHES);
-        inputs.push(((*name).to_owned(), Input::Feed(end)));
+        inputs.push(((*name).to_owned(), Input::feed(end)));
         feeds.push((feed, rows_of.chunks(cut.max(1))));
     }
-    let sinks = outputs.plans().iter().map(|_| Sink::Collect).collect();
+    let sinks = outputs.plans().iter().map(|_| Sink::collect()).collect();
     let query = engine.submit_all(outputs, inputs, sinks, QueryOptions::default()).unwrap();
     // In turn, so that no stream is far ahead of another.
     let mut open = true;
@@ -232,9 +232,9 @@ fn streams_without_data_and_data_without_streams_are_refused() {
     let engine = Engine::start(EngineOptions::default()).unwrap();
     let plan = Plan::union(&[stream("north", 0), stream("south", 0)]).unwrap();
     let submit = |names: &[&str]| {
-        let inputs = names.iter().map(|name| ((*name).to_owned(), Input::Feed(feed(1).1))).collect();
+        let inputs = names.iter().map(|name| ((*name).to_owned(), Input::feed(feed(1).1))).collect();
         engine
-            .submit_all(&Outputs::from(&plan), inputs, vec![Sink::Discard], QueryOptions::default())
+            .submit_all(&Outputs::from(&plan), inputs, vec![Sink::discard()], QueryOptions::default())
             .err()
             .unwrap()
             .to_string()
@@ -242,7 +242,7 @@ fn streams_without_data_and_data_without_streams_are_refused() {
     assert!(submit(&["north"]).contains("no data for the stream \"south\""));
     let error = submit(&["north", "south", "suoth"]);
     assert!(error.contains("did you mean \"south\"?"), "{error}");
-    assert!(engine.submit(&plan, Input::Feed(feed(1).1), Sink::Discard, None).is_err());
+    assert!(engine.submit(&plan, Input::feed(feed(1).1), Sink::discard(), None).is_err());
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_lookup_table_is_replaced_while_the_query_runs() {
             .unwrap();
         let engine = Engine::start(options).unwrap();
         let (mut feed, end) = feed(FEED_BATCHES);
-        let query = engine.submit(&plan, Input::Feed(end), Sink::Collect, None).unwrap();
+        let query = engine.submit(&plan, Input::feed(end), Sink::collect(), None).unwrap();
         assert!(push(&mut feed, rows(&[(1, 1, 1)])));
         let started = std::time::Instant::now();
         while query.metrics().rows.contributed < 1 {

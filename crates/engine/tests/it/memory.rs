@@ -91,7 +91,7 @@ fn state_that_outgrows_the_budget_ends_the_query_by_its_name() {
 fn refusal(plan: &Plan, options: &RunOptions) -> Option<StartError> {
     let engine = Engine::start(EngineOptions { run: options.clone(), ..EngineOptions::default() }).unwrap();
     let (_feed, end) = feed(FEED_BATCHES);
-    engine.submit(plan, Input::Feed(end), Sink::Collect, None).err()
+    engine.submit(plan, Input::feed(end), Sink::collect(), None).err()
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn results_of_a_stream_that_goes_quiet_are_delivered() {
     let taken = Taken::default();
     let engine = Engine::start(EngineOptions::default()).unwrap();
     let (mut feed, end) = feed(FEED_BATCHES);
-    let sink = Sink::Deliver(Box::new(taken.clone()), Doorbell::default());
-    let query = engine.submit(&stream(), Input::Feed(end), sink, None).unwrap();
+    let sink = Sink::deliver(Box::new(taken.clone()), Doorbell::default());
+    let query = engine.submit(&stream(), Input::feed(end), sink, None).unwrap();
     for number in 0..10 {
         assert!(matches!(feed.push(batch(number * 300, 300, ""), EVER), Pushed::Taken));
     }

@@ -69,8 +69,8 @@ fn submit(options: EngineOptions, plan: &Plan, on_error: OnError) -> (Engine, Qu
     let engine = Engine::start(options).unwrap();
     let (mut feed, end) = feed(FEED_BATCHES);
     let options = QueryOptions { on_error, ..QueryOptions::default() };
-    let inputs = vec![("stream".to_owned(), Input::Feed(end))];
-    let query = engine.submit_all(&Outputs::from(plan), inputs, vec![Sink::Collect], options).unwrap();
+    let inputs = vec![("stream".to_owned(), Input::feed(end))];
+    let query = engine.submit_all(&Outputs::from(plan), inputs, vec![Sink::collect()], options).unwrap();
     std::thread::spawn(move || {
         for start in (0..1000).step_by(100) {
             if !push(&mut feed, rows(start, start + 100)) {

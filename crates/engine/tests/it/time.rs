@@ -76,11 +76,11 @@ impl Trial {
         let (mut inputs, mut feeds) = (Vec::new(), Vec::new());
         for name in plan.streams() {
             let (feed, end) = feed(FEED_BATCHES);
-            inputs.push((name, Input::Feed(end)));
+            inputs.push((name, Input::feed(end)));
             feeds.push(feed);
         }
         let query = engine
-            .submit_all(&Outputs::from(plan), inputs, vec![Sink::Results], QueryOptions::default())
+            .submit_all(&Outputs::from(plan), inputs, vec![Sink::results()], QueryOptions::default())
             .unwrap();
         Self { clock, query, feeds, _engine: engine }
     }
@@ -310,7 +310,7 @@ fn a_watermark_function_that_panicked_is_not_taken_for_one_that_is_still_called(
     let fragile = Watermarks::Function(Arc::new(Fragile));
     let plan = stream(StreamOptions { watermark: Some(&fragile), ..Default::default() });
     let (mut feed, end) = feed(FEED_BATCHES);
-    let query = engine.submit(&plan, Input::Feed(end), Sink::Collect, None).unwrap();
+    let query = engine.submit(&plan, Input::feed(end), Sink::collect(), None).unwrap();
     assert!(catch_unwind(AssertUnwindSafe(|| feed.push(times(&[]), EVER))).is_err());
     assert!(!feed.handle().is_asking_here());
     assert!(matches!(feed.push(times(&[1]), EVER), Pushed::Taken));

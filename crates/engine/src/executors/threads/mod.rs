@@ -22,8 +22,8 @@ use super::{Executor, ExecutorMetrics, NewGroup, SetTimer, join, spawn};
 use crate::clock::now_ns;
 use crate::error::StartError;
 use crate::options::EngineOptions;
-use crate::tasks::error::RunError;
 use latch::Latch;
+use penstock_tasks::error::RunError;
 use way::ThreadWay;
 
 /// How long the thread of a task sleeps at most when it has no timer. It is woken before if there is anything to do.
