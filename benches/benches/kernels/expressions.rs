@@ -6,7 +6,7 @@
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use penstock_expr::{
-    BinaryOp, Expr, Expression, Literal, ScalarFunction, Scope, UnaryOp, compile, read_type,
+    BinaryOp, Expr, ExprScope, Expression, Literal, ScalarFunction, UnaryOp, compile, read_type,
 };
 use penstock_memory::view::make_view;
 use penstock_memory::{ColumnBuf, Physical, Run};
@@ -142,7 +142,7 @@ impl Columns {
     }
 
     fn compile(&self, expr: &Expr) -> Result<Expression, PlanError> {
-        compile(expr, Scope { schema: &self.schema, slots: &self.slots })
+        compile(expr, ExprScope { schema: &self.schema, slots: &self.slots })
     }
 }
 

@@ -5,8 +5,8 @@ use penstock_types::ComputeError;
 
 use crate::blend::Blend;
 use crate::evaluate::Evaluator;
+use crate::intermediate::{Intermediate, column_of};
 use crate::node::CompiledNode;
-use crate::value::{Value, column_of};
 
 impl<'a> Evaluator<'a, '_> {
     /// Evaluates to the value of the first condition that holds. Values that are not chosen cannot fail (FAILURE-1).
@@ -15,7 +15,7 @@ impl<'a> Evaluator<'a, '_> {
         on: Physical,
         branches: &'a [(CompiledNode, CompiledNode)],
         otherwise: &'a CompiledNode,
-    ) -> Result<Value<'a>, ComputeError> {
+    ) -> Result<Intermediate<'a>, ComputeError> {
         let rows = self.rows();
         let around = self.failures.take_chosen();
         let mut left = around.clone().unwrap_or_else(|| vec![1; rows]);
@@ -36,7 +36,7 @@ impl<'a> Evaluator<'a, '_> {
         }
         self.blend(&mut blend, otherwise, left)?;
         self.failures.choose(around);
-        Ok(Value::Owned(blend.finish()))
+        Ok(Intermediate::Owned(blend.finish()))
     }
 
     /// Evaluates `node` for the chosen rows, and puts their values into the column.
@@ -62,11 +62,11 @@ impl<'a> Evaluator<'a, '_> {
         &mut self,
         on: Physical,
         inputs: &'a [CompiledNode],
-    ) -> Result<Value<'a>, ComputeError> {
+    ) -> Result<Intermediate<'a>, ComputeError> {
         let (first, rest) = inputs.split_first().expect("EXPR-1: coalesce has at least one operand");
         let value = self.eval(first)?;
         let mut missing: Vec<u8> = match (&value, value.valid()) {
-            (Value::Null, _) => vec![1; self.rows()],
+            (Intermediate::Null, _) => vec![1; self.rows()],
             (_, None) => return Ok(value),
             (_, Some(valid)) => valid.iter().map(|valid| valid ^ 1).collect(),
         };
@@ -85,7 +85,7 @@ impl<'a> Evaluator<'a, '_> {
             let value = self.eval(node)?;
             blend.put(&value.source(), &missing);
             match (&value, value.valid()) {
-                (Value::Null, _) => {}
+                (Intermediate::Null, _) => {}
                 (_, None) => missing.fill(0),
                 (_, Some(valid)) => {
                     missing.iter_mut().zip(valid).for_each(|(missing, valid)| *missing &= valid ^ 1);
@@ -94,6 +94,6 @@ impl<'a> Evaluator<'a, '_> {
             self.give(value);
         }
         self.failures.choose(around);
-        Ok(Value::Owned(blend.finish()))
+        Ok(Intermediate::Owned(blend.finish()))
     }
 }

@@ -9,13 +9,13 @@ use crate::comparison::{Ordered, compare, compare_views};
 use crate::compile::Expression;
 use crate::expr::BinaryOp;
 use crate::failure::{Failures, Rejected};
+use crate::intermediate::{Intermediate, column_of, joined_mask, one_row};
 use crate::logic::logic;
 use crate::map::Map;
 use crate::matching::matches;
 use crate::node::{CompiledNode, Label, MapLabel};
 use crate::operand::with_number;
 use crate::scaled::{self, Scale, UNSCALED};
-use crate::value::{Value, column_of, joined_mask, one_row};
 
 /// Computes columns over one run; steps reuse each other's scratch.
 pub(crate) struct Evaluator<'a, 'r> {
@@ -33,14 +33,14 @@ impl<'a> Evaluator<'a, '_> {
         take_spare(self.scratch, physical)
     }
 
-    pub(crate) fn give(&mut self, value: Value<'_>) {
-        if let Value::Owned(column) = value {
+    pub(crate) fn give(&mut self, value: Intermediate<'_>) {
+        if let Intermediate::Owned(column) = value {
             self.scratch.push(column);
         }
     }
 
     /// Makes a row null where either side is null.
-    fn join_masks(left: &Value<'_>, right: &Value<'_>, out: &mut ColumnBuf) {
+    fn join_masks(left: &Intermediate<'_>, right: &Intermediate<'_>, out: &mut ColumnBuf) {
         match (left.valid(), right.valid()) {
             (None, None) => out.clear_mask(),
             (Some(mask), None) | (None, Some(mask)) => out.refill_mask().extend_from_slice(mask),
@@ -50,11 +50,11 @@ impl<'a> Evaluator<'a, '_> {
         }
     }
 
-    pub(crate) fn eval(&mut self, node: &'a CompiledNode) -> Result<Value<'a>, ComputeError> {
+    pub(crate) fn eval(&mut self, node: &'a CompiledNode) -> Result<Intermediate<'a>, ComputeError> {
         match node {
-            CompiledNode::Slot(slot) => Ok(Value::Borrowed(self.run.column(*slot))),
-            CompiledNode::Constant(column) => Ok(Value::Same(column)),
-            CompiledNode::Null => Ok(Value::Null),
+            CompiledNode::Slot(slot) => Ok(Intermediate::Borrowed(self.run.column(*slot))),
+            CompiledNode::Constant(column) => Ok(Intermediate::Same(column)),
+            CompiledNode::Null => Ok(Intermediate::Null),
             CompiledNode::Arithmetic { op, on, left, right, scale, label } => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.binary(*on, left, right, |evaluator, left, right, out| {
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a, '_> {
                 logic(*op, column_of(&left), column_of(&right), &mut out);
                 self.give(left);
                 self.give(right);
-                Ok(Value::Owned(out))
+                Ok(Intermediate::Owned(out))
             }
             CompiledNode::Not(input) => {
                 let input = self.eval(input)?;
@@ -96,7 +96,7 @@ impl<'a> Evaluator<'a, '_> {
                     out.refill_mask().extend_from_slice(mask);
                 }
                 self.give(input);
-                Ok(Value::Owned(out))
+                Ok(Intermediate::Owned(out))
             }
             CompiledNode::IsNull { input, wanted } => {
                 let input = self.eval(input)?;
@@ -104,12 +104,12 @@ impl<'a> Evaluator<'a, '_> {
                 let mut out = self.take(Physical::U8);
                 let values = out.refill::<u8>();
                 match (&input, input.valid()) {
-                    (Value::Null, _) => values.resize(rows, wanted),
+                    (Intermediate::Null, _) => values.resize(rows, wanted),
                     (_, None) => values.resize(rows, 1 - wanted),
                     (_, Some(mask)) => values.extend(mask.iter().map(move |valid| valid ^ wanted)),
                 }
                 self.give(input);
-                Ok(Value::Owned(out))
+                Ok(Intermediate::Owned(out))
             }
             CompiledNode::Map { map, input, given } => {
                 let input = self.eval(input)?;
@@ -135,31 +135,36 @@ impl<'a> Evaluator<'a, '_> {
     fn binary(
         &mut self,
         out: Physical,
-        left: Value<'a>,
-        right: Value<'a>,
-        kernel: impl FnOnce(&mut Self, &Value<'_>, &Value<'_>, &mut ColumnBuf) -> Result<(), ComputeError>,
-    ) -> Result<Value<'a>, ComputeError> {
-        if matches!(left, Value::Null) || matches!(right, Value::Null) {
+        left: Intermediate<'a>,
+        right: Intermediate<'a>,
+        kernel: impl FnOnce(
+            &mut Self,
+            &Intermediate<'_>,
+            &Intermediate<'_>,
+            &mut ColumnBuf,
+        ) -> Result<(), ComputeError>,
+    ) -> Result<Intermediate<'a>, ComputeError> {
+        if matches!(left, Intermediate::Null) || matches!(right, Intermediate::Null) {
             self.give(left);
             self.give(right);
-            return Ok(Value::Null);
+            return Ok(Intermediate::Null);
         }
         let mut column = self.take(out);
         kernel(self, &left, &right, &mut column)?;
         self.give(left);
         self.give(right);
-        Ok(Value::Owned(column))
+        Ok(Intermediate::Owned(column))
     }
 
     /// Maps each value; nulls stay null.
     fn map(
         &mut self,
         map: &Map,
-        input: Value<'a>,
+        input: Intermediate<'a>,
         given: Option<&MapLabel>,
-    ) -> Result<Value<'a>, ComputeError> {
-        if matches!(input, Value::Null) {
-            return Ok(Value::Null);
+    ) -> Result<Intermediate<'a>, ComputeError> {
+        if matches!(input, Intermediate::Null) {
+            return Ok(Intermediate::Null);
         }
         let input = self.spread(input);
         let column = column_of(&input);
@@ -180,22 +185,22 @@ impl<'a> Evaluator<'a, '_> {
             out.refill_mask().extend_from_slice(mask);
         }
         self.give(input);
-        Ok(Value::Owned(out))
+        Ok(Intermediate::Owned(out))
     }
 
     /// Expands any value to one value per row.
-    pub(crate) fn spread(&mut self, value: Value<'a>) -> Value<'a> {
+    pub(crate) fn spread(&mut self, value: Intermediate<'a>) -> Intermediate<'a> {
         match value {
-            Value::Same(constant) => {
+            Intermediate::Same(constant) => {
                 let mut column = self.take(constant.physical());
                 let rows = vec![0; self.rows()];
                 column.gather(constant.as_column(), &rows);
-                Value::Owned(column)
+                Intermediate::Owned(column)
             }
-            Value::Null => {
+            Intermediate::Null => {
                 let mut column = self.take(Physical::U8);
                 column.fill_null(self.rows());
-                Value::Owned(column)
+                Intermediate::Owned(column)
             }
             other => other,
         }
@@ -204,8 +209,8 @@ impl<'a> Evaluator<'a, '_> {
 
 fn compare_numbers<T: Ordered>(
     op: BinaryOp,
-    left: &Value<'_>,
-    right: &Value<'_>,
+    left: &Intermediate<'_>,
+    right: &Intermediate<'_>,
     rows: usize,
     out: &mut ColumnBuf,
 ) {
@@ -215,8 +220,8 @@ fn compare_numbers<T: Ordered>(
 fn compare_scaled(
     op: BinaryOp,
     on: Physical,
-    left: &Value<'_>,
-    right: &Value<'_>,
+    left: &Intermediate<'_>,
+    right: &Intermediate<'_>,
     scale: Scale,
     rows: usize,
     out: &mut ColumnBuf,
@@ -232,7 +237,7 @@ fn compare_scaled(
 /// Computes on operands in different units, both stored as `T`; returns true if some row has no result.
 fn arithmetic_scaled<T: Number>(
     op: BinaryOp,
-    (left, right): (&Value<'_>, &Value<'_>),
+    (left, right): (&Intermediate<'_>, &Intermediate<'_>),
     scale: Scale,
     rows: usize,
     out: &mut ColumnBuf,
@@ -248,7 +253,7 @@ fn arithmetic_scaled<T: Number>(
 /// Returns true if that row has no result.
 fn fails_scaled<T: Number>(
     op: BinaryOp,
-    (left, right): (&Value<'_>, &Value<'_>),
+    (left, right): (&Intermediate<'_>, &Intermediate<'_>),
     scale: Scale,
     row: usize,
 ) -> bool {
@@ -264,8 +269,8 @@ impl Evaluator<'_, '_> {
     fn compute<T: Number>(
         &mut self,
         (op, scale): (BinaryOp, Scale),
-        left: &Value<'_>,
-        right: &Value<'_>,
+        left: &Intermediate<'_>,
+        right: &Intermediate<'_>,
         out: &mut ColumnBuf,
         label: &Label,
     ) -> Result<(), ComputeError> {
@@ -348,19 +353,19 @@ impl Expression {
         let mut evaluator = Evaluator { run, scratch, failures };
         let value = evaluator.eval(&self.root)?;
         Ok(match value {
-            Value::Owned(column) => column,
-            Value::Same(constant) => {
+            Intermediate::Owned(column) => column,
+            Intermediate::Same(constant) => {
                 let mut column = evaluator.take(constant.physical());
                 column.gather(constant.as_column(), &vec![0; run.len()]);
                 column
             }
-            Value::Borrowed(borrowed) => {
+            Intermediate::Borrowed(borrowed) => {
                 let rows: Vec<u32> = (0..run.len() as u32).collect();
                 let mut column = evaluator.take(self.physical());
                 column.gather(borrowed, &rows);
                 column
             }
-            Value::Null => {
+            Intermediate::Null => {
                 let mut column = evaluator.take(self.physical());
                 column.fill_null(run.len());
                 column

@@ -8,7 +8,7 @@ use penstock_queue::wake::Wake;
 
 use crate::coordinator::Coordinator;
 use crate::layout::Layout;
-use crate::log::{Lease, LogOptions, LogReader, LogWriter, OpenError, SelectedColumn, Taken};
+use crate::log::{BlockNext, Lease, LogOptions, LogReader, LogWriter, OpenError, SelectedColumn};
 use crate::row_queue::{RowQueueNext, RowReader, RowRun, RowWriter};
 use crate::run::{Run, SlotId};
 use crate::signal::Signal;
@@ -190,11 +190,11 @@ impl EdgeReader {
     pub fn peek(&mut self, limit: usize) -> EdgeNext<'_> {
         match self {
             Self::Blocks(reader) => match reader.peek(limit) {
-                Taken::Rows(lease) => EdgeNext::Rows(EdgeRows::Lease(lease)),
-                Taken::Watermark(watermark) => EdgeNext::Watermark(watermark),
-                Taken::Signal(signal) => EdgeNext::Signal(signal),
-                Taken::Nothing => EdgeNext::Nothing,
-                Taken::Closed => EdgeNext::Closed,
+                BlockNext::Rows(lease) => EdgeNext::Rows(EdgeRows::Lease(lease)),
+                BlockNext::Watermark(watermark) => EdgeNext::Watermark(watermark),
+                BlockNext::Signal(signal) => EdgeNext::Signal(signal),
+                BlockNext::Nothing => EdgeNext::Nothing,
+                BlockNext::Closed => EdgeNext::Closed,
             },
             Self::Queue(reader) => match reader.peek(limit) {
                 RowQueueNext::Rows(rows) => EdgeNext::Rows(EdgeRows::Rows(rows)),

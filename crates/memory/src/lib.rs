@@ -41,7 +41,7 @@ pub use coordinator::{Coordinator, MemoryLimit};
 pub use edge::{EdgeGauge, EdgeReader, EdgeWriter, MemoryKind};
 pub use export::Exporter;
 pub use layout::{ColumnKind, Layout};
-pub use log::{Lease, LogOptions, LogReader, LogWriter, OpenError, SelectedColumn, Taken};
+pub use log::{BlockNext, Lease, LogOptions, LogReader, LogWriter, OpenError, SelectedColumn};
 pub use parcel::Parcel;
 pub use payload::{Payload, Payloads};
 pub use run::{Run, SlotId};

@@ -15,7 +15,7 @@ use arrow_buffer::Buffer;
 
 /// Identifies the memory and the part of it that a payload is: foreign buffers may share a start and differ in length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Identity {
+pub(crate) struct PayloadIdentity {
     pub(crate) memory: usize,
     start: usize,
     bytes: usize,
@@ -58,14 +58,14 @@ impl Payload {
     }
 
     /// Returns what distinguishes this payload from every other live one.
-    pub(crate) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> PayloadIdentity {
         match self {
-            Self::Buffer(buffer) => Identity {
+            Self::Buffer(buffer) => PayloadIdentity {
                 memory: buffer.data_ptr().as_ptr() as usize,
                 start: buffer.as_ptr() as usize,
                 bytes: buffer.len(),
             },
-            Self::Arena(arena) => Identity { memory: Arc::as_ptr(arena) as usize, start: 0, bytes: 0 },
+            Self::Arena(arena) => PayloadIdentity { memory: Arc::as_ptr(arena) as usize, start: 0, bytes: 0 },
         }
     }
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use arrow_buffer::Buffer;
 use penstock_memory::view::make_view;
 use penstock_memory::{
-    Column, ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, OpenError, Payload, Physical,
-    SelectedColumn, Taken, Values,
+    BlockNext, Column, ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, OpenError, Payload,
+    Physical, SelectedColumn, Values,
 };
 use penstock_queue::wake::NoWake;
 use support::{assert_all_returned, coordinator, is_resident_size_our_own, resident_bytes};
@@ -71,7 +71,7 @@ fn a_thousand_queries_start_within_256_mib() {
     // Each of them works, and the memory for that is counted, too.
     for (writer, reader) in &mut logs {
         write_row(writer);
-        let Taken::Rows(lease) = reader.peek(usize::MAX) else { panic!("a row was written") };
+        let BlockNext::Rows(lease) = reader.peek(usize::MAX) else { panic!("a row was written") };
         assert_eq!(lease.rows(), 1);
     }
     let used = coordinator.snapshot().used_bytes;

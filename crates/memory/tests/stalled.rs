@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use arrow_buffer::Buffer;
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{
-    Column, ColumnKind, Layout, LogOptions, LogReader, LogWriter, Payload, Physical, SelectedColumn, Taken,
-    Values,
+    BlockNext, Column, ColumnKind, Layout, LogOptions, LogReader, LogWriter, Payload, Physical,
+    SelectedColumn, Values,
 };
 use penstock_queue::gate::Gate;
 use support::{HANG, assert_all_returned, coordinator, is_resident_size_our_own, resident_bytes, setting};
@@ -106,7 +106,7 @@ fn read(kind: Kind, mut reader: LogReader, gate: &Gate) -> u64 {
     let mut expected = Vec::new();
     loop {
         match reader.peek(usize::MAX) {
-            Taken::Rows(lease) => {
+            BlockNext::Rows(lease) => {
                 let other = lease.column(1);
                 for (place, &row) in lease.column(0).fixed::<i64>().iter().enumerate() {
                     assert_eq!(row, next, "{kind:?}");
@@ -128,9 +128,11 @@ fn read(kind: Kind, mut reader: LogReader, gate: &Gate) -> u64 {
                 drop(lease);
                 reader.advance(rows);
             }
-            Taken::Nothing => assert!(gate.wait(HANG), "{kind:?}: the reader was not woken at row {next}"),
-            Taken::Closed => return next as u64,
-            Taken::Watermark(_) | Taken::Signal(_) => panic!("only rows were written"),
+            BlockNext::Nothing => {
+                assert!(gate.wait(HANG), "{kind:?}: the reader was not woken at row {next}")
+            }
+            BlockNext::Closed => return next as u64,
+            BlockNext::Watermark(_) | BlockNext::Signal(_) => panic!("only rows were written"),
         }
     }
 }

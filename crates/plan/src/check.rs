@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use arrow_schema::{DataType, Field, Schema};
-use penstock_expr::{Expr, Expression, Scope, compile};
+use penstock_expr::{Expr, ExprScope, Expression, compile};
 use penstock_memory::Physical;
 use penstock_types::{PlanError, Span, Tick, TypeName};
 
@@ -56,7 +56,7 @@ pub(crate) fn fields(schema: &Schema) -> Vec<Field> {
 /// Checks an expression against the columns that it can read.
 pub fn check_expr(schema: &Schema, expr: &Expr) -> Result<Expression, PlanError> {
     let slots: Vec<usize> = (0..schema.fields().len()).collect();
-    compile(expr, Scope { schema, slots: &slots })
+    compile(expr, ExprScope { schema, slots: &slots })
 }
 
 /// Returns the columns that some expressions compute.

@@ -6,7 +6,7 @@
 //!     filled there.
 
 use arrow_schema::{DataType, SchemaRef};
-use penstock_expr::{Expr, Expression, Scope as ExprScope, compile};
+use penstock_expr::{Expr, ExprScope, Expression, compile};
 use penstock_memory::{ColumnKind, Physical, Run, SlotId};
 use penstock_types::PlanError;
 

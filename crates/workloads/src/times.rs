@@ -21,7 +21,7 @@ pub(crate) struct Pace {
 
 /// The event times of a table, row by row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
+pub(crate) struct RowTimes {
     pace: Pace,
     /// The time of row 0; not before 1970.
     start_ms: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Times {
     late_by: RandomLane,
 }
 
-impl Times {
+impl RowTimes {
     /// Creates the times from a checked pace. Uses three lanes, from `first_lane` on.
     pub(crate) fn new(seed: u64, first_lane: u64, start_ms: u64, pace: Pace) -> Self {
         Self {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn in_order(rates: Rates, start_ms: u64, rows: Range<u64>) -> Vec<i64> {
-        Times::new(7, 0, start_ms, Pace { rates, out_of_order_ms: 0, late_every: 0 })
+        RowTimes::new(7, 0, start_ms, Pace { rates, out_of_order_ms: 0, late_every: 0 })
             .in_order(rows, &mut Buffers::default())
     }
 

@@ -32,7 +32,7 @@ use crate::typing::{integer, is_float};
 
 /// Maps the columns of a schema to the slots of a chain.
 #[derive(Clone, Copy)]
-pub struct Scope<'a> {
+pub struct ExprScope<'a> {
     /// The schema that names are looked up in.
     pub schema: &'a Schema,
     /// The slot of each of its columns.
@@ -68,7 +68,7 @@ impl Expression {
 }
 
 /// Checks `expr` against the columns in scope and compiles it.
-pub fn compile(expr: &Expr, scope: Scope<'_>) -> Result<Expression, PlanError> {
+pub fn compile(expr: &Expr, scope: ExprScope<'_>) -> Result<Expression, PlanError> {
     let typed = Compiler { scope }.typed(expr)?;
     if typed.data_type == DataType::Null {
         return Err(PlanError::mismatch(
@@ -101,7 +101,7 @@ impl Typed {
 }
 
 struct Compiler<'a> {
-    scope: Scope<'a>,
+    scope: ExprScope<'a>,
 }
 
 pub(crate) fn physical(data_type: &DataType) -> Physical {

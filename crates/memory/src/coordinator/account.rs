@@ -6,7 +6,7 @@ use std::sync::Arc;
 use penstock_queue::wake::Wake;
 
 use super::Coordinator;
-use super::charge::Charge;
+use super::charge::LogCharge;
 use super::limit::MemoryLimit;
 use super::memory::Memory;
 use super::order::ChunkOrder;
@@ -27,14 +27,14 @@ pub enum Inline {
 /// any thread, and payload until it is released.
 #[derive(Debug)]
 pub struct LogAccount {
-    charge: Arc<Charge>,
+    charge: Arc<LogCharge>,
     /// Keeps the allocator thread alive while there is a log to serve.
     coordinator: Coordinator,
 }
 
 impl LogAccount {
     pub(super) fn open(coordinator: Coordinator, reserved: usize) -> Result<Self, MemoryLimit> {
-        let charge = Arc::new(Charge::open(Arc::clone(coordinator.core()), reserved)?);
+        let charge = Arc::new(LogCharge::open(Arc::clone(coordinator.core()), reserved)?);
         Ok(Self { charge, coordinator })
     }
 

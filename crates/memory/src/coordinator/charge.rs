@@ -31,7 +31,7 @@ fn held(state: usize) -> usize {
 }
 
 #[derive(Debug)]
-pub(super) struct Charge {
+pub(super) struct LogCharge {
     pub(super) core: Arc<CoordinatorCore>,
     reserved: usize,
     state: AtomicUsize,
@@ -40,7 +40,7 @@ pub(super) struct Charge {
     pub(super) spare: SharedCounter,
 }
 
-impl Charge {
+impl LogCharge {
     pub(super) fn open(core: Arc<CoordinatorCore>, reserved: usize) -> Result<Self, MemoryLimit> {
         core.budget.try_reserve(reserved)?;
         Ok(Self {
@@ -135,10 +135,10 @@ mod tests {
     use super::*;
     use crate::coordinator::CoordinatorOptions;
 
-    fn charge(reserved: usize) -> Charge {
+    fn charge(reserved: usize) -> LogCharge {
         let options =
             CoordinatorOptions { budget_bytes: 800, log_cap_bytes: 400, ..CoordinatorOptions::default() };
-        Charge::open(Arc::new(CoordinatorCore::new(options)), reserved).unwrap()
+        LogCharge::open(Arc::new(CoordinatorCore::new(options)), reserved).unwrap()
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
             log_cap_bytes: usize::MAX,
             ..CoordinatorOptions::default()
         };
-        let charge = Charge::open(Arc::new(CoordinatorCore::new(options)), usize::MAX).unwrap();
+        let charge = LogCharge::open(Arc::new(CoordinatorCore::new(options)), usize::MAX).unwrap();
         assert!(charge.try_grow(CLOSED - 1));
         assert!(!charge.try_grow(1));
         assert!(!charge.try_grow(usize::MAX));

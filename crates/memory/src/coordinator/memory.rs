@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::charge::Charge;
+use super::charge::LogCharge;
 use crate::platform::Mapping;
 
 /// A piece of memory. It returns to the pool when it is dropped, on any thread and without waiting (COORDINATOR-5).
@@ -21,7 +21,7 @@ use crate::platform::Mapping;
 #[derive(Debug)]
 pub struct Memory {
     mapping: ManuallyDrop<Mapping>,
-    charge: Arc<Charge>,
+    charge: Arc<LogCharge>,
     exported: AtomicBool,
     /// True once rows of it were handed out, or are about to be.
     kept: AtomicBool,
@@ -41,7 +41,7 @@ impl Drop for Claim {
 
 impl Memory {
     /// Takes over a piece from the coordinator (COORDINATOR-1).
-    pub(super) fn new(mapping: Mapping, charge: Arc<Charge>) -> Self {
+    pub(super) fn new(mapping: Mapping, charge: Arc<LogCharge>) -> Self {
         let tally = &charge.core.tally;
         tally.live.add(1);
         tally.pooled.sub(1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use penstock_queue::supply::{Refused, SupplyOrder};
 use penstock_queue::wake::{NoWake, Wake};
 
-use super::charge::Charge;
+use super::charge::LogCharge;
 use super::memory::Memory;
 use super::pool::chunk_bytes;
 use crate::platform::Mapping;
@@ -17,11 +17,11 @@ use crate::platform::Mapping;
 #[derive(Debug)]
 pub struct ChunkOrder {
     order: SupplyOrder<usize, Mapping>,
-    charge: Arc<Charge>,
+    charge: Arc<LogCharge>,
 }
 
 impl ChunkOrder {
-    pub(super) fn new(charge: Arc<Charge>, wake: Arc<dyn Wake>) -> Self {
+    pub(super) fn new(charge: Arc<LogCharge>, wake: Arc<dyn Wake>) -> Self {
         Self { order: charge.core.supply.order(wake), charge }
     }
 

@@ -29,7 +29,7 @@ const IDLE_CHUNKS: usize = 2;
 /// The payload of one chunk may take one part in this many of a log's cap.
 const PAYLOAD_SHARE: usize = 8;
 
-type ChunkLog = log::Writer<Arc<Chunk>, Signal>;
+type ChunkLog = log::PositionWriter<Arc<Chunk>, Signal>;
 
 pub(super) struct Keeper {
     shapes: Shapes,

@@ -19,7 +19,7 @@ mod reader;
 mod strings;
 mod writer;
 
-pub use reader::{Lease, LogReader, Taken};
+pub use reader::{BlockNext, Lease, LogReader};
 pub use writer::{LogWriter, SelectedColumn};
 
 use thiserror::Error;

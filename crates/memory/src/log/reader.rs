@@ -10,7 +10,7 @@ use crate::coordinator::{Claim, Memory};
 use crate::signal::Signal;
 
 /// What a reader finds next.
-pub enum Taken {
+pub enum BlockNext {
     /// Rows of one block.
     Rows(Lease),
     /// The watermark has advanced to this value.
@@ -73,27 +73,27 @@ impl Lease {
 
 /// A reader of a log.
 pub struct LogReader {
-    core: log::Reader<Arc<Chunk>, Signal>,
+    core: log::PositionReader<Arc<Chunk>, Signal>,
 }
 
 impl LogReader {
-    pub(super) fn new(core: log::Reader<Arc<Chunk>, Signal>) -> Self {
+    pub(super) fn new(core: log::PositionReader<Arc<Chunk>, Signal>) -> Self {
         Self { core }
     }
 
     /// Returns what comes next, rows in a run of at most `limit` (BLOCK_LOG-1). The result stays the same until it is
     /// consumed, except that a run of rows may grow.
-    pub fn peek(&mut self, limit: usize) -> Taken {
+    pub fn peek(&mut self, limit: usize) -> BlockNext {
         match self.core.peek() {
             log::LogNext::Rows { chunk, offset, rows, .. } => {
                 let offset = offset as usize;
                 let rows = (rows as usize).min(chunk.left_in_block(offset)).min(limit);
-                Taken::Rows(Lease { chunk: Arc::clone(chunk), span: chunk.span(offset, rows) })
+                BlockNext::Rows(Lease { chunk: Arc::clone(chunk), span: chunk.span(offset, rows) })
             }
-            log::LogNext::Watermark(watermark) => Taken::Watermark(watermark),
-            log::LogNext::Signal(signal) => Taken::Signal(signal),
-            log::LogNext::Nothing => Taken::Nothing,
-            log::LogNext::Closed => Taken::Closed,
+            log::LogNext::Watermark(watermark) => BlockNext::Watermark(watermark),
+            log::LogNext::Signal(signal) => BlockNext::Signal(signal),
+            log::LogNext::Nothing => BlockNext::Nothing,
+            log::LogNext::Closed => BlockNext::Closed,
         }
     }
 

@@ -14,7 +14,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::writer::SelectedColumn;
 use crate::chunk::Chunk;
-use crate::payload::{Arena, ArenaWriter, Identity, Payload, Payloads};
+use crate::payload::{Arena, ArenaWriter, Payload, PayloadIdentity, Payloads};
 use crate::view::{INLINE_BYTES, make_view, view_len};
 
 /// Most bytes kept alive per byte used.
@@ -35,7 +35,7 @@ enum Target {
 #[derive(Default)]
 pub(super) struct Strings {
     /// Numbers in the current chunk's table, by the identity of the payload; all are alive, since the chunk owns them.
-    shared: HashMap<Identity, u32, RandomState>,
+    shared: HashMap<PayloadIdentity, u32, RandomState>,
     /// Pieces of memory that were charged for the current chunk.
     charged: HashSet<usize, RandomState>,
     arena: Option<ArenaWriter>,

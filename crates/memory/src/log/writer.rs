@@ -35,7 +35,7 @@ impl SelectedColumn<'_> {
 
 /// The writer of a log.
 pub struct LogWriter {
-    core: log::Writer<Arc<Chunk>, Signal>,
+    core: log::PositionWriter<Arc<Chunk>, Signal>,
     keeper: Keeper,
     strings: Strings,
 }
@@ -50,7 +50,7 @@ impl LogWriter {
         wake: Arc<dyn Wake>,
     ) -> Result<Self, OpenError> {
         let shapes = Shapes::new(layout, options.shape, coordinator.options().platform.l2_cache_bytes());
-        let mut core = log::Writer::new(options.directory, options.signals);
+        let mut core = log::PositionWriter::new(options.directory, options.signals);
         core.set_wake(Arc::clone(&wake));
         Ok(Self { core, keeper: Keeper::new(shapes, coordinator, wake)?, strings: Strings::default() })
     }

@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, String
 use arrow_schema::DataType;
 use penstock_memory::batch::LoadRows;
 use penstock_memory::export::compacted;
-use penstock_memory::{ColumnBuf, Exporter, Parcel, Physical, SourceColumns, Taken};
+use penstock_memory::{BlockNext, ColumnBuf, Exporter, Parcel, Physical, SourceColumns};
 use support::exports::{BLOCK_ROWS, check, open, pass, rows, schema};
 use support::{Rows, assert_all_returned, coordinator};
 
@@ -77,7 +77,7 @@ fn a_long_part_of_a_block_leaves_as_exactly_its_rows() {
         let numbers: Vec<u64> = (next..next + some).collect();
         writer.append(&rows.source(&numbers, 0, false).pieces(), 0, numbers.len());
         next += some;
-        while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+        while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
             exporter.take(&lease, &[0, 1]).unwrap();
             let count = lease.rows();
             drop(lease);

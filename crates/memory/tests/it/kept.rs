@@ -5,7 +5,7 @@ use crate::support;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::DataType;
-use penstock_memory::{Column, Exporter, Lease, Parcel, SelectedColumn, Taken, Values};
+use penstock_memory::{BlockNext, Column, Exporter, Lease, Parcel, SelectedColumn, Values};
 use support::exports::{BEHIND, BLOCK_ROWS, check, open, pass, read_whole, rows, schema};
 use support::{Rows, assert_all_returned, coordinator, eventually, setting};
 
@@ -83,7 +83,7 @@ fn a_user_who_keeps_everything_stalls_no_log() {
         let now = coordinator.snapshot();
         assert!(now.used_bytes <= BUDGET_BYTES as u64, "{now:?}");
     }
-    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+    while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
         let count = lease.rows();
         take(&lease);
         drop(lease);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use penstock_memory::shape::{ShapeOptions, Shapes};
-use penstock_memory::{Coordinator, LogOptions, LogWriter, MemoryKind, Taken};
+use penstock_memory::{BlockNext, Coordinator, LogOptions, LogWriter, MemoryKind};
 use penstock_queue::wake::NoWake;
 use proptest::prelude::*;
 use support::model::{Step, Stream, any_step};
@@ -95,7 +95,7 @@ fn a_log_that_is_used_goes_to_full_blocks() {
         eventually("there is room", || (writer.room() > 0, ()));
         let room = writer.room();
         writer.append(&source.pieces(), 0, room);
-        while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+        while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
             longest = longest.max(lease.rows());
             let count = lease.rows();
             drop(lease);
@@ -126,7 +126,7 @@ fn a_trimmed_log_keeps_nothing_of_a_burst() {
     assert!(burst.used_bytes > 4 * reserved, "{burst:?}");
     writer.trim();
     assert!(coordinator.snapshot().used_bytes >= burst.used_bytes, "no unread memory is given back");
-    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+    while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
         let count = lease.rows();
         drop(lease);
         reader.advance(count);
@@ -166,7 +166,7 @@ fn what_is_unread_stays_counted_when_the_writer_is_gone() {
     assert!(after.chunks_live > 0 && before.pinned_bytes > 0);
     assert_eq!(after.pinned_bytes, before.pinned_bytes, "the rows still point into their payloads");
     assert!(after.used_bytes >= after.pinned_bytes + 4096 * after.chunks_live, "{after:?}");
-    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+    while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
         let count = lease.rows();
         drop(lease);
         reader.advance(count);

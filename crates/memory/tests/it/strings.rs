@@ -10,8 +10,8 @@ use arrow_buffer::Buffer;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{
-    Column, ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, Payload, Physical,
-    SelectedColumn, Taken, Values,
+    BlockNext, Column, ColumnKind, Coordinator, Layout, LogOptions, LogReader, LogWriter, Payload, Physical,
+    SelectedColumn, Values,
 };
 use penstock_queue::wake::{NoWake, Wake};
 use support::{assert_all_returned, coordinator, eventually};
@@ -69,7 +69,7 @@ fn write(writer: &mut LogWriter, views: &[u128], buffer: Buffer) {
 /// Reads all pending rows; null is `None`.
 fn read(reader: &mut LogReader) -> Vec<Option<Vec<u8>>> {
     let mut found = Vec::new();
-    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+    while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
         let column = lease.column(0);
         let (views, payloads) = column.views();
         for (row, &view) in views.iter().enumerate() {
@@ -191,7 +191,7 @@ fn a_buffer_is_charged_once_per_chunk() {
         writer.append(&[piece(&left, &whole, None), piece(&right, &half, None)], 0, 4);
         assert_eq!(pinned(&coordinator), 1000);
     }
-    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+    while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
         for (column, first) in [(0, 0), (1, 500)] {
             let (views, payloads) = lease.column(column).views();
             for (row, &view) in views.iter().enumerate() {
@@ -249,7 +249,7 @@ fn values_outlive_the_writer_and_the_reader_in_a_lease() {
     let (mut writer, mut reader) = log(1, &coordinator, Arc::new(NoWake));
     let tracked = Tracked::new(1000);
     write(&mut writer, &[tracked.view(0, 1000, 0)], tracked.buffer());
-    let Taken::Rows(lease) = reader.peek(1) else { panic!("a row was written") };
+    let BlockNext::Rows(lease) = reader.peek(1) else { panic!("a row was written") };
     reader.advance(1);
     drop((writer, reader));
     let (views, payloads) = lease.column(0).views();

@@ -10,8 +10,8 @@ use arrow_buffer::Buffer;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{
-    Column, ColumnKind, Layout, Lease, LogOptions, LogReader, LogWriter, Payload, Physical, SelectedColumn,
-    Signal, Taken, Values,
+    BlockNext, Column, ColumnKind, Layout, Lease, LogOptions, LogReader, LogWriter, Payload, Physical,
+    SelectedColumn, Signal, Values,
 };
 use penstock_queue::gate::Gate;
 use support::{HANG, assert_all_returned, coordinator, setting};
@@ -114,7 +114,7 @@ fn read(shape: Shape, mut reader: LogReader, gate: &Gate, mut row: u64, until: u
     while row < until {
         limit = limit % 700 + 13;
         match reader.peek(limit.min((until - row) as usize)) {
-            Taken::Rows(lease) => {
+            BlockNext::Rows(lease) => {
                 check(shape, &lease, row);
                 assert!(
                     marked == Some(row / SIGNAL_EVERY * SIGNAL_EVERY) || marked.is_none(),
@@ -131,24 +131,24 @@ fn read(shape: Shape, mut reader: LogReader, gate: &Gate, mut row: u64, until: u
                 drop(before);
                 row += rows as u64;
             }
-            Taken::Watermark(value) => {
+            BlockNext::Watermark(value) => {
                 assert!(value as u64 == row / SIGNAL_EVERY * SIGNAL_EVERY, "watermark {value} at row {row}");
                 assert!(value > reader.watermark());
                 reader.pass();
             }
-            Taken::Signal(signal) => {
+            BlockNext::Signal(signal) => {
                 assert_eq!(signal, Signal::Marker { sent_ns: row });
                 assert_eq!(reader.watermark(), row as i64, "the watermark comes before the signal");
                 marked = Some(row);
                 reader.pass();
             }
-            Taken::Nothing => assert!(gate.wait(HANG), "the reader was not woken at row {row}"),
-            Taken::Closed => break,
+            BlockNext::Nothing => assert!(gate.wait(HANG), "the reader was not woken at row {row}"),
+            BlockNext::Closed => break,
         }
     }
     assert_eq!(row, until, "the writer closed the log too early");
     if until == shape.rows {
-        while !matches!(reader.peek(1), Taken::Closed) {
+        while !matches!(reader.peek(1), BlockNext::Closed) {
             assert!(gate.wait(HANG), "the reader did not learn that the writer is gone");
         }
     }

@@ -1,7 +1,7 @@
 //! Positions, directory and signals of a stream with one writer and many readers.
 //!
 //! The protocol of a stream log, without its bytes: `C` is the directory's value for a chunk, `S` a signal other than
-//! a watermark. The writer owns the [`Writer`], each reader its [`Reader`]; a [`LogGauge`] reports to any thread how
+//! a watermark. The writer owns the [`PositionWriter`], each reader its [`PositionReader`]; a [`LogGauge`] reports to any thread how
 //! much work waits for a reader. They share three things: the writer's line of atomics (`Head`), one line per reader
 //! (`ReadCursor`), and the slots of the directory and of the signal ring.
 //!
@@ -33,8 +33,8 @@ use std::sync::{Arc as StdArc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 pub use self::gauge::{LogGauge, Work};
-pub use self::reader::{LogNext, Reader};
-pub use self::writer::Writer;
+pub use self::reader::{LogNext, PositionReader};
+pub use self::writer::PositionWriter;
 
 use self::signals::Posted;
 use self::slots::Slots;

@@ -6,7 +6,7 @@ use super::{CursorLine, DirectoryEntry, HeadLine, LogGauge, LogShared, NO_WATERM
 use crate::sync::{Arc, Ordering, ordering, planted};
 
 /// The consuming side. Dropping it gives up everything that it has not consumed.
-pub struct Reader<C, S> {
+pub struct PositionReader<C, S> {
     head: HeadLine,
     shared: Arc<LogShared<C, S>>,
     cursor: CursorLine,
@@ -55,7 +55,7 @@ enum PeekedItem<S> {
     Posted(Notice<S>),
 }
 
-impl<C, S> Reader<C, S> {
+impl<C, S> PositionReader<C, S> {
     /// Creates the reader that owns a cursor. The cursor says where it starts: at the writer's position, which entry
     /// `next` holds, with the watermark `tip`.
     pub(super) fn new(
@@ -133,7 +133,7 @@ impl<C, S> Reader<C, S> {
 
     fn leave_signal(&mut self) {
         self.signal += 1;
-        // Release: pairs with the Acquire in `Writer::has_signal_room`. This reader's last look at the slot comes
+        // Release: pairs with the Acquire in `PositionWriter::has_signal_room`. This reader's last look at the slot comes
         // before it.
         self.cursor.signal_pos.store(self.signal, ordering("log.signal_pos.store", Ordering::Release));
         if !planted("log.pass.wake") {
@@ -148,7 +148,7 @@ impl<C, S> Reader<C, S> {
     }
 }
 
-impl<C, S: Copy> Reader<C, S> {
+impl<C, S: Copy> PositionReader<C, S> {
     /// Returns what comes next. The result stays the same until [`Self::advance`] or [`Self::pass`] consumes it,
     /// except that a run of rows may grow, and [`LogNext::Nothing`] is looked up anew each time.
     #[inline]
@@ -255,7 +255,7 @@ impl<C, S: Copy> Reader<C, S> {
     }
 }
 
-impl<C, S> Drop for Reader<C, S> {
+impl<C, S> Drop for PositionReader<C, S> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `RegisteredReader::is_gone`. This reader's last look at any slot comes
         // before it.

@@ -1,6 +1,6 @@
 //! The writer's side of signals: the bounded ring, and the watermark at its tip.
 
-use super::writer::Writer;
+use super::writer::PositionWriter;
 use crate::sync::{Ordering, ordering, planted};
 
 /// The content of a slot of the ring: a signal and its position.
@@ -44,7 +44,7 @@ impl Outbox {
     }
 }
 
-impl<C, S: Copy> Writer<C, S> {
+impl<C, S: Copy> PositionWriter<C, S> {
     /// Publishes that no row from [`Self::position`] on is older than `value`. Ignores a value that is not newer than
     /// the last. Takes no room: at one position only the newest watermark counts.
     pub fn watermark(&mut self, value: i64) {
@@ -112,7 +112,7 @@ impl<C, S: Copy> Writer<C, S> {
         }
         self.dismiss_gone();
         let cursors = self.registered.iter().map(|reader| &reader.cursor);
-        // Acquire: pairs with the Release in `Reader::leave_signal`. A writer that sees the new position may reuse the
+        // Acquire: pairs with the Release in `PositionReader::leave_signal`. A writer that sees the new position may reuse the
         // slots below it.
         let passed =
             cursors.map(|cursor| cursor.signal_pos.load(ordering("log.signal_pos.load", Ordering::Acquire)));

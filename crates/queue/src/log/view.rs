@@ -36,25 +36,25 @@ impl Seen {
 impl Head {
     #[inline]
     fn is_closed(&self) -> bool {
-        // Acquire: pairs with the Release in the drop of `Writer`.
+        // Acquire: pairs with the Release in the drop of `PositionWriter`.
         self.closed.load(ordering("log.closed.load", Ordering::Acquire))
     }
 
     #[inline]
     fn tip(&self) -> i64 {
-        // Acquire: pairs with the Release in `Writer::watermark`.
+        // Acquire: pairs with the Release in `PositionWriter::watermark`.
         self.tip.load(ordering("log.tip.load", Ordering::Acquire))
     }
 
     #[inline]
     fn write_pos(&self) -> u64 {
-        // Acquire: pairs with the Release in `Writer::publish`.
+        // Acquire: pairs with the Release in `PositionWriter::publish`.
         self.write_pos.load(ordering("log.write_pos.load", Ordering::Acquire))
     }
 
     #[inline]
     fn signal_tail(&self) -> u64 {
-        // Acquire: pairs with the Release in `Writer::post`.
+        // Acquire: pairs with the Release in `PositionWriter::post`.
         self.signal_tail.load(ordering("log.tail.load", Ordering::Acquire))
     }
 }

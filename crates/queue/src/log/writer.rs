@@ -6,12 +6,14 @@ use crossbeam_utils::CachePadded;
 
 use super::signals::Outbox;
 use super::slots::Slots;
-use super::{CursorLine, DirectoryEntry, Head, HeadLine, LogShared, NO_WATERMARK, ReadCursor, Reader};
+use super::{
+    CursorLine, DirectoryEntry, Head, HeadLine, LogShared, NO_WATERMARK, PositionReader, ReadCursor,
+};
 use crate::sync::{Arc, AtomicBool, AtomicI64, AtomicU64, Ordering, ordering, planted};
 use crate::wake::Wake;
 
 /// The publishing side. Dropping it closes the log: readers still consume what is there.
-pub struct Writer<C, S> {
+pub struct PositionWriter<C, S> {
     pub(super) head: HeadLine,
     pub(super) shared: Arc<LogShared<C, S>>,
     pub(super) registered: Vec<RegisteredReader>,
@@ -36,19 +38,19 @@ pub(super) struct RegisteredReader {
 
 impl RegisteredReader {
     fn is_gone(&self) -> bool {
-        // Acquire: pairs with the Release in the drop of `Reader`. Once this returns true, the reader has made its
+        // Acquire: pairs with the Release in the drop of `PositionReader`. Once this returns true, the reader has made its
         // last look at any slot.
         self.cursor.gone.load(ordering("log.gone.load", Ordering::Acquire))
     }
 
     fn read_pos(&self) -> u64 {
-        // Acquire: pairs with the Release in `Reader::advance`. Once this returns the new position, the reader has
+        // Acquire: pairs with the Release in `PositionReader::advance`. Once this returns the new position, the reader has
         // made its last look at the entries below it.
         self.cursor.read_pos.load(ordering("log.read_pos.load", Ordering::Acquire))
     }
 }
 
-impl<C, S> Writer<C, S> {
+impl<C, S> PositionWriter<C, S> {
     /// Creates a log at position zero, with room for `chunks` entries in the directory and `signals` in the ring.
     ///
     /// # Panics
@@ -188,7 +190,7 @@ impl<C, S> Writer<C, S> {
 
     /// Adds a reader that starts at [`Self::position`] and first sees the current watermark, if there is one. The log
     /// wakes `wake` whenever something was published.
-    pub fn join(&mut self, wake: StdArc<dyn Wake>) -> Reader<C, S> {
+    pub fn join(&mut self, wake: StdArc<dyn Wake>) -> PositionReader<C, S> {
         self.dismiss_gone();
         let cursor = Arc::new(CachePadded::new(ReadCursor {
             read_pos: AtomicU64::new(self.position),
@@ -198,7 +200,7 @@ impl<C, S> Writer<C, S> {
         }));
         self.registered.push(RegisteredReader { cursor: Arc::clone(&cursor), wake });
         let (head, shared) = (Arc::clone(&self.head), Arc::clone(&self.shared));
-        Reader::new(head, shared, cursor, self.current, self.outbox.tip())
+        PositionReader::new(head, shared, cursor, self.current, self.outbox.tip())
     }
 
     pub(super) fn dismiss_gone(&mut self) {
@@ -212,7 +214,7 @@ impl<C, S> Writer<C, S> {
     }
 }
 
-impl<C, S: Copy> Writer<C, S> {
+impl<C, S: Copy> PositionWriter<C, S> {
     /// Returns true if rows may be published: not while the watermark at [`Self::position`] finds no room in the ring.
     /// Tries to put it there; when there is no room, the writer is woken once a reader has passed a signal.
     #[inline]
@@ -244,7 +246,7 @@ impl<C, S: Copy> Writer<C, S> {
     }
 }
 
-impl<C, S> Drop for Writer<C, S> {
+impl<C, S> Drop for PositionWriter<C, S> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `Seen::load` (LOG-7).
         self.head.closed.store(true, ordering("log.closed.store", Ordering::Release));

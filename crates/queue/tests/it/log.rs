@@ -7,13 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use penstock_queue::gate::Gate;
-use penstock_queue::log::{LogGauge, LogNext, Reader, Work, Writer};
+use penstock_queue::log::{LogGauge, LogNext, PositionReader, PositionWriter, Work};
 use penstock_queue::wake::{NoWake, Wake};
 
 const LONG: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(1);
 
-type Log = Writer<Arc<u32>, u8>;
+type Log = PositionWriter<Arc<u32>, u8>;
 
 fn no_wake() -> Arc<dyn Wake> {
     Arc::new(NoWake)
@@ -29,7 +29,7 @@ fn log(capacity: usize, sizes: &[u64]) -> Log {
 }
 
 /// Returns what comes next, as (chunk, offset, rows, position); it must be rows.
-fn rows(reader: &mut Reader<Arc<u32>, u8>) -> (u32, u64, u64, u64) {
+fn rows(reader: &mut PositionReader<Arc<u32>, u8>) -> (u32, u64, u64, u64) {
     match reader.peek() {
         LogNext::Rows { chunk, offset, rows, position } => (**chunk, offset, rows, position),
         other => panic!("{other:?}"),
@@ -371,7 +371,7 @@ fn what_moves_between_threads_may() {
     fn send<T: Send>() {}
     fn sync<T: Sync>() {}
     send::<Log>();
-    send::<Reader<Arc<u32>, u8>>();
+    send::<PositionReader<Arc<u32>, u8>>();
     send::<LogGauge>();
     sync::<LogGauge>();
 }
@@ -381,7 +381,7 @@ fn what_moves_between_threads_may() {
 fn readers_on_their_threads_see_the_same_stream() {
     const CHUNK_ROWS: u64 = 64;
     const ROWS: u64 = 100_000;
-    let mut writer = Writer::<u64, u64>::new(2, 2);
+    let mut writer = PositionWriter::<u64, u64>::new(2, 2);
     let room = Arc::new(Gate::new());
     writer.set_wake(room.clone());
     let last_rows = [ROWS, ROWS, ROWS / 2];

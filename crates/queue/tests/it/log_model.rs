@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use penstock_queue::log::{LogNext, Reader, Writer};
+use penstock_queue::log::{LogNext, PositionReader, PositionWriter};
 use penstock_queue::wake::NoWake;
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ enum Item {
 }
 
 struct Listener {
-    reader: Reader<Arc<u64>, u8>,
+    reader: PositionReader<Arc<u64>, u8>,
     due: Vec<Item>,
     seen: Vec<Item>,
 }
@@ -94,7 +94,7 @@ impl Listener {
 proptest! {
     #[test]
     fn every_reader_sees_everything_since_it_joined_in_order(steps in steps()) {
-        let mut writer = Writer::<Arc<u64>, u8>::new(CHUNKS, SIGNALS);
+        let mut writer = PositionWriter::<Arc<u64>, u8>::new(CHUNKS, SIGNALS);
         let mut listeners: Vec<Listener> = Vec::new();
         // Ends of the chunks in the directory, oldest first.
         let mut ends: Vec<u64> = Vec::new();

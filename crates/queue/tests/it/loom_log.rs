@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loom::thread;
 use penstock_queue::gate::Gate;
-use penstock_queue::log::{LogNext, Reader, Work, Writer};
+use penstock_queue::log::{LogNext, PositionReader, PositionWriter, Work};
 use penstock_queue::sync::UnsafeCell;
 use penstock_queue::wake::NoWake;
 
@@ -45,7 +45,7 @@ impl Chunk {
     }
 }
 
-type Log = Writer<Chunk, u8>;
+type Log = PositionWriter<Chunk, u8>;
 
 /// Writes a row that holds its position.
 fn write_row(writer: &mut Log) {
@@ -65,7 +65,7 @@ enum Item {
 use Item::{Row, Signal, Watermark};
 
 /// Consumes what comes next; `Err(true)` means that the log is closed.
-fn take(reader: &mut Reader<Chunk, u8>) -> Result<Item, bool> {
+fn take(reader: &mut PositionReader<Chunk, u8>) -> Result<Item, bool> {
     let item = match reader.peek() {
         LogNext::Rows { chunk, offset, rows, position } => {
             assert_eq!((chunk.get(), offset, rows), (position, 0, 1));
@@ -84,7 +84,7 @@ fn take(reader: &mut Reader<Chunk, u8>) -> Result<Item, bool> {
 }
 
 /// Sleeps until the next item comes; returns `None` when the log is closed.
-fn await_item(reader: &mut Reader<Chunk, u8>, gate: &Gate) -> Option<Item> {
+fn await_item(reader: &mut PositionReader<Chunk, u8>, gate: &Gate) -> Option<Item> {
     loop {
         match take(reader) {
             Ok(item) => return Some(item),
@@ -95,7 +95,7 @@ fn await_item(reader: &mut Reader<Chunk, u8>, gate: &Gate) -> Option<Item> {
 }
 
 /// Returns up to `count` items that are there without waiting.
-fn take_some(reader: &mut Reader<Chunk, u8>, count: usize) -> Vec<Item> {
+fn take_some(reader: &mut PositionReader<Chunk, u8>, count: usize) -> Vec<Item> {
     (0..count).map_while(|_| take(reader).ok()).collect()
 }
 

@@ -41,7 +41,7 @@ pub use options::CmOptions;
 
 use crate::random::RandomLane;
 use crate::shapes::{draws_of, is_among};
-use crate::times::Times;
+use crate::times::RowTimes;
 use crate::zipf::Zipf;
 use crate::{Buffers, Generator, WorkloadError};
 use jobs::Job;
@@ -99,7 +99,7 @@ pub struct Cm {
 #[derive(Debug)]
 struct ClusterModel {
     seed: u64,
-    times: Times,
+    times: RowTimes,
     zipf: Zipf,
     /// By rank: the first is the busiest.
     jobs: Vec<Job>,
@@ -118,7 +118,7 @@ impl Cm {
         let seed = options.seed;
         let model = ClusterModel {
             seed,
-            times: Times::new(seed, lanes::TIMES, 0, options.pace()),
+            times: RowTimes::new(seed, lanes::TIMES, 0, options.pace()),
             zipf: Zipf::new(options.jobs, options.zipf),
             jobs: (0..options.jobs.into()).map(|rank| Job::new(seed, rank)).collect(),
             fails: draws_of(options.fail_share),

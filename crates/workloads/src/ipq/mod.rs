@@ -38,7 +38,7 @@ pub use volumes::PERIOD_S;
 
 use crate::random::RandomLane;
 use crate::shapes::{log_normal, round};
-use crate::times::Times;
+use crate::times::RowTimes;
 use crate::zipf::Zipf;
 use crate::{Buffers, Generator, WorkloadError};
 use volumes::Volumes;
@@ -99,7 +99,7 @@ struct IpqSource {
     seed: u64,
     number: u64,
     volumes: Volumes,
-    times: Times,
+    times: RowTimes,
     keys: u64,
     zipf: Option<Arc<Zipf>>,
 }
@@ -177,7 +177,7 @@ impl Ipq {
             seed: options.seed,
             number,
             volumes,
-            times: Times::new(options.seed, times_lane | number << 16, 0, options.pace(volumes.rate)),
+            times: RowTimes::new(options.seed, times_lane | number << 16, 0, options.pace(volumes.rate)),
             keys: options.keys.into(),
             zipf: self.zipf.clone(),
         })

@@ -34,7 +34,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::random::RandomLane;
 use crate::rates::Rates;
-use crate::times::{Pace, Times};
+use crate::times::{Pace, RowTimes};
 use crate::{Buffers, Generator, WorkloadError, bounds};
 use signals::{drift, noise, surge};
 
@@ -113,7 +113,7 @@ pub fn schema() -> SchemaRef {
 #[derive(Debug, Clone)]
 pub struct Me {
     options: MeOptions,
-    times: Times,
+    times: RowTimes,
 }
 
 impl Me {
@@ -125,7 +125,7 @@ impl Me {
         let MeOptions { seed, rate, step_every_s, out_of_order_ms, late_every } = options;
         let pace = Pace { rates: Rates { rate, step_every_s }, out_of_order_ms, late_every };
         pace.check()?;
-        Ok(Self { times: Times::new(seed, LANE_TIMES, START_MS, pace), options })
+        Ok(Self { times: RowTimes::new(seed, LANE_TIMES, START_MS, pace), options })
     }
 
     /// Returns the options of this data set.

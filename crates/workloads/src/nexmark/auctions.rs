@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use super::prices::prices;
 use super::references::{self, Draw};
 use super::stream::NexmarkStream;
-use super::text::{Text, extra, longest_extra, sequence};
+use super::text::{AsciiColumn, extra, longest_extra, sequence};
 use super::{CATEGORIES, EventSources, FIRST_AUCTION_ID, FIRST_CATEGORY, lanes, max_batch_rows};
 use crate::{Buffers, Generator, WorkloadError};
 
@@ -28,9 +28,16 @@ pub struct Auctions {
 
 impl Auctions {
     /// Writes [`SHORTEST`] to `longest` letters and blanks per event.
-    fn words(&self, length: u64, words: u64, longest: u64, events: &[u64], buffers: &mut Buffers) -> Text {
+    fn words(
+        &self,
+        length: u64,
+        words: u64,
+        longest: u64,
+        events: &[u64],
+        buffers: &mut Buffers,
+    ) -> AsciiColumn {
         let (length, words) = (self.parts.lane(length), self.parts.lane(words));
-        let mut text = Text::new(events.len(), longest as usize, buffers);
+        let mut text = AsciiColumn::new(events.len(), longest as usize, buffers);
         for &event in events {
             let words = sequence(words, event);
             let length = SHORTEST + length.below(event, longest - SHORTEST + 1);

@@ -6,7 +6,7 @@
 use arrow_array::ArrayRef;
 
 use super::lanes;
-use super::text::{Text, sequence};
+use super::text::{AsciiColumn, sequence};
 use crate::Buffers;
 use crate::random::RandomLane;
 
@@ -23,15 +23,16 @@ const ID_RATIO: u64 = 10;
 #[derive(Debug)]
 pub(super) struct Channels {
     seed: u64,
-    names: Text,
-    urls: Text,
+    names: AsciiColumn,
+    urls: AsciiColumn,
 }
 
 impl Channels {
     pub(super) fn new(seed: u64) -> Self {
         let channels = HOT.len() + OTHERS as usize;
         let buffers = &mut Buffers::default();
-        let (mut names, mut urls) = (Text::new(channels, 12, buffers), Text::new(channels, 72, buffers));
+        let (mut names, mut urls) =
+            (AsciiColumn::new(channels, 12, buffers), AsciiColumn::new(channels, 72, buffers));
         let has_id = RandomLane::new(seed, lanes::HAS_CHANNEL_ID);
         for (channel, name) in (0..).zip(HOT) {
             names.push(name.as_bytes());
@@ -61,8 +62,8 @@ impl Channels {
         let lane = |lane| RandomLane::new(self.seed, lane);
         let (is_hot, hot) = (lane(lanes::CHANNEL_IS_HOT), lane(lanes::HOT_CHANNEL));
         let other = lane(lanes::CHANNEL);
-        let mut names = Text::new(events.len(), 12, buffers);
-        let mut urls = Text::new(events.len(), 72, buffers);
+        let mut names = AsciiColumn::new(events.len(), 12, buffers);
+        let mut urls = AsciiColumn::new(events.len(), 72, buffers);
         for &event in events {
             let channel = if is_hot.below(event, HOT_RATIO) > 0 {
                 hot.below(event, HOT.len() as u64)
@@ -79,7 +80,7 @@ impl Channels {
 }
 
 /// Writes the page of a channel, in three folders of 3 or 4 letters.
-fn push_page(urls: &mut Text, seed: u64, channel: u64) {
+fn push_page(urls: &mut AsciiColumn, seed: u64, channel: u64) {
     let lengths = sequence(RandomLane::new(seed, lanes::FOLDER_LENGTH), channel);
     let folders = sequence(RandomLane::new(seed, lanes::FOLDER), channel);
     urls.push(b"https://www.nexmark.com/");

@@ -4,7 +4,7 @@ use super::stream::{EPOCH, NexmarkStream};
 use super::{NexmarkOptions, lanes};
 use crate::random::RandomLane;
 use crate::rates::{Rates, STEPS};
-use crate::times::Times;
+use crate::times::RowTimes;
 use crate::{Buffers, WorkloadError};
 
 /// A span of event time: whole milliseconds, and `rest / rate` of one more.
@@ -21,7 +21,7 @@ pub(super) struct EventTimes {
     first_ms: i64,
     out_of_order_ms: u64,
     /// The displacement of times; this type computes the ordered times before it.
-    moved: Times,
+    moved: RowTimes,
     /// The duration of that many events in each step, up to the largest distance between two events of a stream. Each
     /// is divided once, here; from event to event, times only add up.
     spans: [[EventSpan; EPOCH as usize + 1]; STEPS.len()],
@@ -39,7 +39,7 @@ impl EventTimes {
             rates: pace.rates,
             first_ms: options.first_event_time_ms,
             out_of_order_ms: options.out_of_order_ms,
-            moved: Times::new(options.seed, lanes::TIMES, 0, pace),
+            moved: RowTimes::new(options.seed, lanes::TIMES, 0, pace),
             spans: STEPS.map(|step| spans_at(options.rate.saturating_mul(step))),
             flight_events: options.auctions_in_flight * EPOCH / NexmarkStream::Auction.per_epoch(),
             length: RandomLane::new(options.seed, lanes::AUCTION_LENGTH),

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
 use arrow_schema::SchemaRef;
 
 use super::stream::NexmarkStream;
-use super::text::{Text, extra, longest_extra, sequence};
+use super::text::{AsciiColumn, extra, longest_extra, sequence};
 use super::{EventSources, FIRST_PERSON_ID, lanes, max_batch_rows};
 use crate::{Buffers, Generator, WorkloadError};
 
@@ -33,9 +33,9 @@ pub struct Persons {
 
 impl Persons {
     /// Writes one of these words per event.
-    fn word(&self, lane: u64, words: &[&str], events: &[u64], buffers: &mut Buffers) -> Text {
+    fn word(&self, lane: u64, words: &[&str], events: &[u64], buffers: &mut Buffers) -> AsciiColumn {
         let lane = self.parts.lane(lane);
-        let mut text = Text::new(events.len(), 10, buffers);
+        let mut text = AsciiColumn::new(events.len(), 10, buffers);
         for &event in events {
             text.push(words[lane.below(event, words.len() as u64) as usize].as_bytes());
             text.end_row();
@@ -43,9 +43,9 @@ impl Persons {
         text
     }
 
-    fn name(&self, events: &[u64], buffers: &mut Buffers) -> Text {
+    fn name(&self, events: &[u64], buffers: &mut Buffers) -> AsciiColumn {
         let (first, last) = (self.parts.lane(lanes::FIRST_NAME), self.parts.lane(lanes::LAST_NAME));
-        let mut text = Text::new(events.len(), 16, buffers);
+        let mut text = AsciiColumn::new(events.len(), 16, buffers);
         for &event in events {
             text.push(FIRST_NAMES[first.below(event, FIRST_NAMES.len() as u64) as usize].as_bytes());
             text.push(b" ");
@@ -55,11 +55,11 @@ impl Persons {
         text
     }
 
-    fn email_address(&self, events: &[u64], buffers: &mut Buffers) -> Text {
+    fn email_address(&self, events: &[u64], buffers: &mut Buffers) -> AsciiColumn {
         let lane = |lane| self.parts.lane(lane);
         let (mailbox, mailbox_length) = (lane(lanes::MAILBOX), lane(lanes::MAILBOX_LENGTH));
         let (domain, domain_length) = (lane(lanes::DOMAIN), lane(lanes::DOMAIN_LENGTH));
-        let mut text = Text::new(events.len(), 24, buffers);
+        let mut text = AsciiColumn::new(events.len(), 24, buffers);
         for &event in events {
             text.push_letters(sequence(mailbox, event), 3 + mailbox_length.below(event, 4));
             text.push(b"@");
@@ -70,9 +70,9 @@ impl Persons {
         text
     }
 
-    fn credit_card(&self, events: &[u64], buffers: &mut Buffers) -> Text {
+    fn credit_card(&self, events: &[u64], buffers: &mut Buffers) -> AsciiColumn {
         let lane = self.parts.lane(lanes::CREDIT_CARD);
-        let mut text = Text::new(events.len(), 19, buffers);
+        let mut text = AsciiColumn::new(events.len(), 19, buffers);
         for &event in events {
             let mut number = lane.below(event, 10_000_000_000_000_000);
             for group in 0..4 {
@@ -116,7 +116,7 @@ impl Generator for Persons {
         let used = |row| NUMBERS + strings.iter().map(|text| text.row_bytes(row)).sum::<u64>();
         let extra = extra(options.seed, &events, options.person_bytes, used, buffers);
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(ids)];
-        arrays.extend(strings.map(Text::finish));
+        arrays.extend(strings.map(AsciiColumn::finish));
         arrays.push(Arc::new(TimestampMillisecondArray::from(date_time)));
         arrays.push(extra);
         buffers.give_back(events);

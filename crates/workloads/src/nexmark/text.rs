@@ -11,12 +11,12 @@ use crate::random::RandomLane;
 
 /// A column of ASCII strings under construction. Batches are bounded so that its bytes never outgrow the offsets.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct AsciiColumn {
     values: Vec<u8>,
     offsets: Vec<i32>,
 }
 
-impl Text {
+impl AsciiColumn {
     /// Creates a column for that many rows of about that many bytes each.
     pub(super) fn new(rows: usize, bytes_per_row: usize, buffers: &mut Buffers) -> Self {
         let mut offsets = buffers.take(rows + 1);
@@ -107,7 +107,7 @@ pub(super) fn extra(
         missing - slack + lengths.below(event, slack * 2)
     });
     let lengths = buffers.filled(lengths);
-    let mut text = Text::new(events.len(), 0, buffers);
+    let mut text = AsciiColumn::new(events.len(), 0, buffers);
     // One word more than needed, since letters come eight at a time.
     text.values = buffers.take(lengths.iter().sum::<u64>() as usize + 8);
     for (&event, &length) in events.iter().zip(&lengths) {
@@ -149,7 +149,7 @@ mod tests {
 
         #[test]
         fn rows_have_the_length_asked_for(lengths in prop::collection::vec(0..40u64, 0..50)) {
-            let mut text = Text::new(lengths.len(), 0, &mut Buffers::default());
+            let mut text = AsciiColumn::new(lengths.len(), 0, &mut Buffers::default());
             for (row, &length) in (0u64..).zip(&lengths) {
                 text.push_letters(RandomLane::new(row, 0), length);
                 text.end_row();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn words_begin_and_end_with_letters() {
-        let mut text = Text::new(0, 0, &mut Buffers::default());
+        let mut text = AsciiColumn::new(0, 0, &mut Buffers::default());
         let mut blanks = 0;
         for row in 0..2_000usize {
             text.push_words(RandomLane::new(row as u64, 0), RandomLane::new(row as u64, 1), row as u64 % 100);

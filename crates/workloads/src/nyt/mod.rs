@@ -48,7 +48,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 pub use grid::{GRID_SIDE, HOT_CELL};
 pub use options::NytOptions;
 
-use crate::times::Times;
+use crate::times::RowTimes;
 use crate::{Buffers, Generator, WorkloadError};
 use amounts::Cashier;
 use distances::Distances;
@@ -102,7 +102,7 @@ pub struct Nyt {
 #[derive(Debug)]
 struct TripModel {
     fleet: Fleet,
-    times: Times,
+    times: RowTimes,
     distances: Distances,
     places: TripPlaces,
     cashier: Cashier,
@@ -117,7 +117,7 @@ impl Nyt {
         options.check()?;
         let model = TripModel {
             fleet: Fleet::new(&options),
-            times: Times::new(options.seed, lanes::TIMES, START_MS, options.pace()),
+            times: RowTimes::new(options.seed, lanes::TIMES, START_MS, options.pace()),
             distances: Distances::new(&options),
             places: TripPlaces::new(&options),
             cashier: Cashier::new(&options),

@@ -37,7 +37,7 @@ pub use options::SgOptions;
 
 use crate::random::RandomLane;
 use crate::shapes::{normal, round};
-use crate::times::Times;
+use crate::times::RowTimes;
 use crate::zipf::Zipf;
 use crate::{Buffers, Generator, WorkloadError};
 use plugs::{Plug, plugs};
@@ -86,7 +86,7 @@ pub struct Sg {
 
 #[derive(Debug)]
 struct MeterModel {
-    times: Times,
+    times: RowTimes,
     plugs: Vec<Plug>,
     zipf: Option<Zipf>,
     plug: RandomLane,
@@ -103,7 +103,7 @@ impl Sg {
         let plugs = plugs(&options);
         let zipf = (options.zipf > 0.0).then(|| Zipf::new(plugs.len() as u16, options.zipf));
         let model = MeterModel {
-            times: Times::new(options.seed, LANE_TIMES, START_MS, options.pace()),
+            times: RowTimes::new(options.seed, LANE_TIMES, START_MS, options.pace()),
             plugs,
             zipf,
             plug: RandomLane::new(options.seed, LANE_PLUG),

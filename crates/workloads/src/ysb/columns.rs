@@ -8,7 +8,7 @@ use crate::Buffers;
 use crate::random::RandomLane;
 use crate::rates::Rates;
 use crate::shapes::{SHARE_BITS, draws_of};
-use crate::times::Times;
+use crate::times::RowTimes;
 use crate::zipf::Zipf;
 
 /// Users and pages, as many of each as in the original benchmark.
@@ -32,7 +32,7 @@ pub(super) const LANE_CAMPAIGNS: u64 = 10;
 #[derive(Debug, Clone)]
 pub(super) struct EventColumns {
     seed: u64,
-    pub(super) times: Times,
+    pub(super) times: RowTimes,
     events: Events,
     /// The event types of every second period, and the length of a period in seconds.
     switched: Option<(Events, u64)>,
@@ -61,7 +61,7 @@ impl EventColumns {
         let doubled = Events::new((options.view_share * 2.0).min(1.0));
         Self {
             seed: options.seed,
-            times: Times::new(options.seed, LANE_TIMES, 0, options.pace()),
+            times: RowTimes::new(options.seed, LANE_TIMES, 0, options.pace()),
             events: Events::new(options.view_share),
             switched: (options.switch_every_s > 0).then_some((doubled, options.switch_every_s)),
             rates: options.pace().rates,

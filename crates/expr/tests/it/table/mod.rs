@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "each test binary uses a part of this module")]
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use penstock_expr::{BinaryOp, Expr, Expression, Literal, Rejected, ScalarFunction, Scope, UnaryOp, compile};
+use penstock_expr::{
+    BinaryOp, Expr, ExprScope, Expression, Literal, Rejected, ScalarFunction, UnaryOp, compile,
+};
 use penstock_memory::view::{make_view, with_bytes};
 use penstock_memory::{Column, ColumnBuf, Physical, Run, Values};
 use penstock_types::{ComputeError, PlanError};
@@ -121,7 +123,7 @@ impl Table {
     }
 
     pub fn compile(&self, expr: &Expr) -> Result<Expression, PlanError> {
-        compile(expr, Scope { schema: &self.schema, slots: &self.slots })
+        compile(expr, ExprScope { schema: &self.schema, slots: &self.slots })
     }
 
     /// Evaluates an expression that may reject rows.

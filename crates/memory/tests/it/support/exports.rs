@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use penstock_memory::batch::LoadRows;
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{
-    ColumnBuf, Coordinator, Lease, LogOptions, LogReader, LogWriter, Physical, SourceColumns, Taken,
+    BlockNext, ColumnBuf, Coordinator, Lease, LogOptions, LogReader, LogWriter, Physical, SourceColumns,
 };
 use penstock_queue::wake::NoWake;
 
@@ -70,7 +70,7 @@ pub fn pass(
         next = end;
         read_whole(reader, BEHIND, &mut take);
     }
-    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+    while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
         let count = lease.rows();
         take(&lease);
         drop(lease);
@@ -83,7 +83,7 @@ pub fn read_whole(reader: &mut LogReader, behind: u64, take: &mut impl FnMut(&Le
     if reader.pending() <= behind {
         return;
     }
-    while let Taken::Rows(lease) = reader.peek(usize::MAX) {
+    while let BlockNext::Rows(lease) = reader.peek(usize::MAX) {
         let count = lease.rows();
         if !lease.ends_block() && reader.pending() == count as u64 {
             break;

@@ -8,7 +8,7 @@ use crate::blend::BlendInput;
 use crate::operand::Operand;
 
 /// The result of a step.
-pub(crate) enum Value<'a> {
+pub(crate) enum Intermediate<'a> {
     Borrowed(Column<'a>),
     Owned(ColumnBuf),
     /// One row for all.
@@ -16,7 +16,7 @@ pub(crate) enum Value<'a> {
     Null,
 }
 
-impl Value<'_> {
+impl Intermediate<'_> {
     pub(crate) fn valid(&self) -> Option<&[u8]> {
         match self {
             Self::Borrowed(column) => column.valid,
@@ -63,16 +63,19 @@ impl Value<'_> {
 }
 
 /// Returns the column of a value that was expanded.
-pub(crate) fn column_of<'v>(value: &'v Value<'_>) -> Column<'v> {
+pub(crate) fn column_of<'v>(value: &'v Intermediate<'_>) -> Column<'v> {
     match value {
-        Value::Borrowed(column) => *column,
-        Value::Owned(column) => column.as_column(),
-        Value::Same(_) | Value::Null => unreachable!("values are expanded first"),
+        Intermediate::Borrowed(column) => *column,
+        Intermediate::Owned(column) => column.as_column(),
+        Intermediate::Same(_) | Intermediate::Null => unreachable!("values are expanded first"),
     }
 }
 
 /// Returns the mask of rows in which both sides are valid.
-pub(crate) fn joined_mask<'v>(left: &'v Value<'_>, right: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
+pub(crate) fn joined_mask<'v>(
+    left: &'v Intermediate<'_>,
+    right: &'v Intermediate<'_>,
+) -> Option<Cow<'v, [u8]>> {
     match (left.valid(), right.valid()) {
         (None, None) => None,
         (Some(mask), None) | (None, Some(mask)) => Some(Cow::Borrowed(mask)),
