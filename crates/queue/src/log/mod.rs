@@ -1,9 +1,9 @@
 //! Positions, directory and signals of a stream with one writer and many readers.
 //!
 //! The protocol of a stream log, without its bytes: `C` is the directory's value for a chunk, `S` a signal other than
-//! a watermark. The writer owns the [`PositionWriter`], each reader its [`PositionReader`]; a [`LogGauge`] reports to any thread how
-//! much work waits for a reader. They share three things: the writer's line of atomics (`Head`), one line per reader
-//! (`ReadCursor`), and the slots of the directory and of the signal ring.
+//! a watermark. The writer owns the [`PositionWriter`], each reader its [`PositionReader`]; a [`LogGauge`] reports to
+//! any thread how much work waits for a reader. They share three things: the writer's line of atomics (`Head`), one
+//! line per reader (`ReadCursor`), and the slots of the directory and of the signal ring.
 //!
 //! LOG-1. Only the writer writes `Head` and the slots; only a reader writes its `ReadCursor`. The writer owns the list
 //!     of readers; a reader is *present* until the writer has seen its `gone`.

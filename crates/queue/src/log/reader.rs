@@ -133,8 +133,8 @@ impl<C, S> PositionReader<C, S> {
 
     fn leave_signal(&mut self) {
         self.signal += 1;
-        // Release: pairs with the Acquire in `PositionWriter::has_signal_room`. This reader's last look at the slot comes
-        // before it.
+        // Release: pairs with the Acquire in `PositionWriter::has_signal_room`. This reader's last look at the slot
+        // comes before it.
         self.cursor.signal_pos.store(self.signal, ordering("log.signal_pos.store", Ordering::Release));
         if !planted("log.pass.wake") {
             self.shared.wake_writer();

@@ -112,8 +112,8 @@ impl<C, S: Copy> PositionWriter<C, S> {
         }
         self.dismiss_gone();
         let cursors = self.registered.iter().map(|reader| &reader.cursor);
-        // Acquire: pairs with the Release in `PositionReader::leave_signal`. A writer that sees the new position may reuse the
-        // slots below it.
+        // Acquire: pairs with the Release in `PositionReader::leave_signal`. A writer that sees the new position may
+        // reuse the slots below it.
         let passed =
             cursors.map(|cursor| cursor.signal_pos.load(ordering("log.signal_pos.load", Ordering::Acquire)));
         self.outbox.floor = passed.min().unwrap_or(self.outbox.tail);

@@ -38,14 +38,14 @@ pub(super) struct RegisteredReader {
 
 impl RegisteredReader {
     fn is_gone(&self) -> bool {
-        // Acquire: pairs with the Release in the drop of `PositionReader`. Once this returns true, the reader has made its
-        // last look at any slot.
+        // Acquire: pairs with the Release in the drop of `PositionReader`. Once this returns true, the reader has made
+        // its last look at any slot.
         self.cursor.gone.load(ordering("log.gone.load", Ordering::Acquire))
     }
 
     fn read_pos(&self) -> u64 {
-        // Acquire: pairs with the Release in `PositionReader::advance`. Once this returns the new position, the reader has
-        // made its last look at the entries below it.
+        // Acquire: pairs with the Release in `PositionReader::advance`. Once this returns the new position, the reader
+        // has made its last look at the entries below it.
         self.cursor.read_pos.load(ordering("log.read_pos.load", Ordering::Acquire))
     }
 }
