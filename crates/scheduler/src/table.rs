@@ -228,6 +228,11 @@ impl TaskRow {
         }
     }
 
+    /// Lets the task run anew, without a plan: nothing has waited for it for a while.
+    pub fn restore_quantum(&self) {
+        self.did.spent_ns.set(0);
+    }
+
     /// Returns whether it has run for a quantum since the last plan, in one run or several.
     pub fn is_spent(&self) -> bool {
         let quantum_ns = self.decided.quantum_ns.load(Ordering::Relaxed);

@@ -167,7 +167,9 @@ impl Group {
             member.bell.is_idle() && member.bell.row.did.runs.get() == past.runs
         };
         let is_at_rest = self.members.iter().zip(&pasts.tasks).all(rests);
-        if !is_at_rest {
+        if is_at_rest {
+            self.members.iter().for_each(|member| member.bell.row.restore_quantum());
+        } else {
             // If another thread was faster, it has put the group into the pile, which does no harm.
             self.activity.listed.enlist();
         }

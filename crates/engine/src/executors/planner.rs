@@ -184,6 +184,9 @@ impl Planner {
             self.is_outdated = true;
             self.dispatcher.policy().rest(id);
         }
+        if self.is_outdated {
+            self.tasks.clear(); // until the next plan: what has ended is not held
+        }
         has_run
     }
 }

@@ -206,6 +206,25 @@ fn a_worker_that_follows_rows_passes_no_more_urgent_task() {
 }
 
 #[test]
+fn a_task_that_is_ready_or_runs_is_not_idle() {
+    let queue = queue_of(1);
+    assert!(queue.is_idle(0) && queue.is_idle(TaskId::MAX));
+    queue.wake(0, || SPARE);
+    assert!(!queue.is_idle(0));
+    let task = queue.pop().unwrap();
+    assert!(!queue.is_idle(0));
+    queue.wake(0, || unreachable!("it runs"));
+    task.idle(|_| NOW);
+    assert!(!queue.is_idle(0), "it was woken");
+    let task = queue.pop().unwrap();
+    task.idle(|_| unreachable!("it was not woken"));
+    assert!(queue.is_idle(0));
+    queue.wake(0, || NOW);
+    queue.pop().unwrap().retire();
+    assert!(queue.is_idle(0));
+}
+
+#[test]
 fn a_reserved_row_keeps_wake_ups_until_its_task_is_there() {
     let queue = Arc::new(ScheduleQueue::new(2, 1));
     let [first, second] =

@@ -73,6 +73,8 @@ fn a_task_that_has_had_a_quantum_comes_last_until_the_next_plan() {
     assert_eq!(rules.level(&row), Level::FIRST);
     row.spend(1, true);
     assert_eq!(rules.level(&row), Level::LAST);
+    row.restore_quantum();
+    assert_eq!(rules.level(&row), Level::FIRST);
 }
 
 #[test]

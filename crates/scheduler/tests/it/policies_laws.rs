@@ -113,7 +113,7 @@ fn plans(kind: PolicyKind, history: &[Snapshot]) -> Vec<Vec<Decision>> {
     history.iter().map(plan).collect()
 }
 
-/// What P1 to P3 say about one decision.
+/// Checks one decision by POLICY-1 to POLICY-3.
 fn check(task: &TaskView, decision: &Decision) -> Result<(), TestCaseError> {
     prop_assert!(decision.priority.is_finite() && decision.priority >= 0.0, "{decision:?}");
     prop_assert!(decision.threshold_rows > 0, "{decision:?}");
