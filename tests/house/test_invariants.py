@@ -10,7 +10,19 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # Crates whose labels carry the name of a module, such as `LOG-3`. The list grows until it names every crate.
-CONVERTED = ["types", "queue", "memory", "progress", "expr", "operators", "scheduler", "plan", "tasks", "workloads", "border"]
+CONVERTED = [
+    "types",
+    "queue",
+    "memory",
+    "progress",
+    "expr",
+    "operators",
+    "scheduler",
+    "plan",
+    "tasks",
+    "workloads",
+    "border",
+]
 
 LABEL = re.compile(r"(?<![\w-])[A-Z][A-Z_]+-\d+(?![\w-])")
 DEFINITION = re.compile(r"^\s*//[!/] ([A-Z][A-Z_]+-\d+)\. ")

@@ -13,6 +13,7 @@ use crate::pipeline::SharedStream;
 use crate::plan::Plan;
 use crate::query::state::{State, Status};
 use crate::query::{BlockedBy, Query};
+use penstock_tasks::context::Phase;
 use penstock_tasks::results::Results;
 use penstock_tasks::shared::{Entrance, Lag};
 
@@ -133,5 +134,40 @@ impl SharedSource {
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
         }
+    }
+}
+
+/// What depends on the shared sources that a query reads.
+impl Query {
+    /// Returns whether this thread is in a watermark function of its feeds, or of those of the shared sources that it reads, and
+    /// the query does not end before that returns.
+    pub fn is_asking_here<'a>(&self, mut sources: impl Iterator<Item = &'a SharedSource>) -> bool {
+        self.state.context.phase() != Phase::Stopping
+            && (self.state.is_asking_here() || sources.any(|source| source.state.is_asking_here()))
+    }
+
+    /// Returns whether this thread reads the data of its feeds, or of those of the shared sources that it reads.
+    pub fn is_pulled_here<'a>(&self, mut sources: impl Iterator<Item = &'a SharedSource>) -> bool {
+        self.state.is_pulled_here() || sources.any(|source| source.state.is_pulled_here())
+    }
+
+    /// Returns how often its tasks have run, if it has one input only and no result comes before that gives more; `None`
+    /// otherwise, or if that cannot be told yet. The shared sources that it reads are its input. Ask twice: two equal
+    /// answers are of one moment.
+    pub fn runs_at_rest<'a>(&self, sources: impl Iterator<Item = &'a SharedSource>) -> Option<u64> {
+        sources.map(|source| source.state.runs_at_rest()).chain([self.state.runs_at_rest()]).sum()
+    }
+
+    /// Returns what it waits for, if it does: something of its own, or another query that holds up one of the shared sources
+    /// that it reads.
+    pub fn blocked_by<'a>(&self, sources: impl IntoIterator<Item = &'a SharedSource>) -> Option<BlockedBy> {
+        if self.state.has_ended() {
+            return None;
+        }
+        let outside = |source: &SharedSource| match source.blocked_by()? {
+            BlockedBy::Query(name) if name == self.state.name => None,
+            other => Some(other),
+        };
+        self.state.blocked_by().or_else(|| sources.into_iter().find_map(outside))
     }
 }

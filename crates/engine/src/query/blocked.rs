@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use super::Query;
 use super::state::{State, TaskFace};
-use crate::share::SharedSource;
 use penstock_tasks::step::BlockedOn;
 
 /// What a query, or a shared source, waits for.
@@ -57,20 +55,5 @@ impl State {
                 }
             },
         })
-    }
-}
-
-impl Query {
-    /// What it waits for, if it does: something of its own, or another query that holds up one of the shared sources
-    /// that it reads.
-    pub fn blocked_by<'a>(&self, sources: impl IntoIterator<Item = &'a SharedSource>) -> Option<BlockedBy> {
-        if self.state.has_ended() {
-            return None;
-        }
-        let outside = |source: &SharedSource| match source.blocked_by()? {
-            BlockedBy::Query(name) if name == self.state.name => None,
-            other => Some(other),
-        };
-        self.state.blocked_by().or_else(|| sources.into_iter().find_map(outside))
     }
 }

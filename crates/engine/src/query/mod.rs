@@ -19,9 +19,7 @@ use penstock_types::Tick;
 use crate::error::{RunError, StartError};
 use crate::metrics::TaskMetrics;
 use crate::output::{OperatorReport, Output};
-use crate::share::SharedSource;
 use penstock_tasks::account::Latency;
-use penstock_tasks::context::Phase;
 use penstock_tasks::results::Results;
 use state::State;
 
@@ -90,25 +88,6 @@ impl Query {
     /// Whether this thread runs tasks of its engine: whoever waits here for the query may wait for ever.
     pub fn is_run_here(&self) -> bool {
         self.state.is_run_here()
-    }
-
-    /// Whether this thread is in a watermark function of its feeds, or of those of the shared sources that it reads, and
-    /// the query does not end before that returns.
-    pub fn is_asking_here<'a>(&self, mut sources: impl Iterator<Item = &'a SharedSource>) -> bool {
-        self.state.context.phase() != Phase::Stopping
-            && (self.state.is_asking_here() || sources.any(|source| source.state.is_asking_here()))
-    }
-
-    /// Whether this thread reads the data of its feeds, or of those of the shared sources that it reads.
-    pub fn is_pulled_here<'a>(&self, mut sources: impl Iterator<Item = &'a SharedSource>) -> bool {
-        self.state.is_pulled_here() || sources.any(|source| source.state.is_pulled_here())
-    }
-
-    /// How often its tasks have run, if it has one input only and no result comes before that gives more; `None`
-    /// otherwise, or if that cannot be told yet. The shared sources that it reads are its input. Ask twice: two equal
-    /// answers are of one moment.
-    pub fn runs_at_rest<'a>(&self, sources: impl Iterator<Item = &'a SharedSource>) -> Option<u64> {
-        sources.map(|source| source.state.runs_at_rest()).chain([self.state.runs_at_rest()]).sum()
     }
 
     /// Ends it now: what is on its way is given up. Does not wait.
