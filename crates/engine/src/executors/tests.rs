@@ -90,6 +90,8 @@ impl Task for Stub {
 /// A query that notes what its executor tells it.
 pub(super) struct StubQuery {
     id: u64,
+    /// The queries that its first task reads.
+    reads: Vec<u64>,
     context: Context,
     clock: Timepiece,
     pub(super) desks: Vec<Arc<Desk>>,
@@ -140,9 +142,20 @@ impl Supervisor for StubQuery {
 impl StubQuery {
     /// Makes a query of stub tasks, each of which reads what the one before it writes.
     pub(super) fn new(executor: &Arc<dyn Executor>, id: u64, desks: Vec<Arc<Desk>>) -> Arc<Self> {
+        Self::reading(executor, id, desks, Vec::new())
+    }
+
+    /// Makes a query whose first task also reads those queries.
+    pub(super) fn reading(
+        executor: &Arc<dyn Executor>,
+        id: u64,
+        desks: Vec<Arc<Desk>>,
+        reads: Vec<u64>,
+    ) -> Arc<Self> {
         let context = Context::new(Arc::new(Timepiece::System), Arc::default(), None, Arc::default());
         Arc::new(Self {
             id,
+            reads,
             context,
             clock: Timepiece::System,
             left: AtomicUsize::new(desks.len()),
@@ -175,7 +188,12 @@ impl StubQuery {
             part: None,
         };
         let tasks = bells.iter().enumerate().map(task).collect();
-        NewGroup { id: self.id, query: Arc::clone(self) as _, tasks, reads: Vec::new() }
+        NewGroup {
+            id: self.id,
+            query: Arc::clone(self) as _,
+            tasks,
+            reads: self.reads.iter().map(|id| (*id, 0)).collect(),
+        }
     }
 
     /// Installs a query of so many tasks.

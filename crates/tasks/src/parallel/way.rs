@@ -72,7 +72,15 @@ impl Pending for WayPending {
         for gauge in &self.0 {
             let Work { rows, signals } = gauge.work();
             let arrived_ns = if rows > 0 { gauge.arrivals.oldest_ns(|| gauge.work().rows) } else { None };
-            inputs.push(InputView { rows, signals, arrived_ns, ..InputView::default() });
+            let (read_position, written_position) = (gauge.rows_out.get(), gauge.rows_in.get());
+            inputs.push(InputView {
+                rows,
+                signals,
+                arrived_ns,
+                read_position,
+                written_position,
+                ..InputView::default()
+            });
         }
     }
 }
@@ -159,5 +167,45 @@ impl<T: Carried> WayOut<T> {
     /// Notes that the task is done with so many rows.
     pub fn done(&self, rows: u64) {
         self.gauge.rows_out.add(rows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waker::tests::Counting;
+
+    /// Rows that arrived at some time.
+    struct Rows(u64, u64);
+
+    impl Carried for Rows {
+        fn work(&self) -> Work {
+            Work { rows: self.0, signals: 0 }
+        }
+
+        fn arrived_ns(&self) -> u64 {
+            self.1
+        }
+    }
+
+    #[test]
+    fn each_queue_is_an_input_of_the_task_that_it_leads_to() {
+        let (_, waker) = Counting::pair();
+        let (mut first, out) = way(4, &waker, &waker);
+        let (mut second, other) = way(4, &waker, &waker);
+        assert!(first.offer(Rows(5, 70)).is_ok() && first.offer(Rows(3, 90)).is_ok());
+        assert!(second.offer(Rows(2, 40)).is_ok());
+        let mut out: WayOut<Rows> = out;
+        out.take();
+        out.done(5);
+        let pending = WayPending::of(&[&out, &other]);
+        let mut views = InputViews::new();
+        pending.inputs(&mut views);
+        let rows: Vec<u64> = views.iter().map(|view| view.rows).collect();
+        let positions: Vec<_> =
+            views.iter().map(|view| (view.read_position, view.written_position)).collect();
+        assert_eq!((rows, positions), (vec![3, 2], vec![(5, 8), (0, 2)]));
+        let oldest = views.iter().filter_map(|view| view.arrived_ns).min();
+        assert_eq!((pending.work().rows, pending.arrived_ns()), (5, oldest));
     }
 }

@@ -88,6 +88,39 @@ fn a_task_that_wakes_while_its_group_comes_to_rest_is_ranked() {
     queries.stop();
 }
 
+/// Returns which tasks of the last plan read each of them.
+fn downstream(executor: &StateExecutor) -> Vec<Vec<usize>> {
+    let mut planner = executor.shared.planner();
+    planner.plan(now_ns(), &executor.rules, executor, &executor.queue);
+    planner.planned().iter().map(|task| task.downstream.to_vec()).collect()
+}
+
+#[test]
+fn a_plan_knows_which_active_queries_read_a_shared_source() {
+    let (executor, queries) = both(StateExecutor::new(&options(), u64::MAX));
+    let source = StubQuery::install(&queries, 1, 1);
+    let install = |id, reads| {
+        let query = StubQuery::reading(&queries, id, vec![Arc::default(), Arc::default()], reads);
+        query.reserve();
+        Arc::clone(&queries).install(query.group()).unwrap();
+        query
+    };
+    let readers = [install(2, vec![1]), install(3, vec![1])];
+    let other = install(4, Vec::new());
+    let all: [&[usize]; 7] = [&[1, 3], &[2], &[], &[4], &[], &[6], &[]];
+    assert_eq!(downstream(&executor), all);
+    // Those that rest are left out, and those that have ended.
+    let roll = || executor.shared.planner().roll(now_ns(), &executor.shared.cpu, false);
+    assert!(!roll());
+    assert!(downstream(&executor).is_empty());
+    source.bell(0).ring();
+    readers[1].bell(1).ring();
+    assert_eq!(downstream(&executor), [&[1][..], &[2], &[]]);
+    other.bell(0).ring();
+    queries.remove(3);
+    assert_eq!(downstream(&executor), [&[][..], &[2], &[]]);
+}
+
 #[test]
 fn rows_that_are_reserved_and_not_used_are_free_again() {
     let executor = StateExecutor::new(&options(), u64::MAX);
