@@ -4,15 +4,12 @@
 //! bits, for which a table lists the positions of those that are set, and another one counts them. So no branch
 //! depends on the answer for one row. A stride in which all answers are 0 is skipped.
 
-use crate::comparison::COMPARES_WIDE;
+use crate::instructions::ASKED;
 
 /// Rows that are skipped together if none of them is selected.
 const STRIDE: usize = 64;
 /// Rows whose numbers are written together.
 const OCTET: usize = 8;
-/// Rows whose answers are computed together: a constant number of them lets the compiler do without a loop for single
-/// rows. The best number depends on the instructions that the compiler may assume.
-pub(crate) const ASKED: usize = if COMPARES_WIDE { 8 } else { 16 };
 /// Rows whose answers are computed before the first of them is numbered. From a sweep of 64, 256 and 1024 over
 /// integers read from memory rather than from the cache: 256 takes a fifth less time in a loop by itself, which is a
 /// few per cent of a filter in the engine, and makes no difference in the cache.

@@ -8,6 +8,7 @@ use std::cmp::Ordering;
 use penstock_memory::{Native, Payloads, view};
 
 use crate::expr::BinaryOp;
+use crate::instructions::COMPARES_WIDE;
 use crate::operand::{Operand, ask, ask_each};
 
 /// A type with the engine's order.
@@ -29,11 +30,6 @@ macro_rules! ordered {
     )*};
 }
 ordered!(i8, i16, i32, u8, u16, u32, i128);
-
-/// True if the processor, as far as the compiler knows, has an instruction that compares several wide integers.
-/// Baseline x86-64 has none, and there the sign of a difference is faster than what the compiler generates for a
-/// comparison.
-pub(crate) const COMPARES_WIDE: bool = cfg!(not(target_arch = "x86_64")) || cfg!(target_feature = "sse4.2");
 
 impl Ordered for i64 {
     #[inline(always)]

@@ -27,6 +27,7 @@ pub mod expr;
 pub mod failure;
 mod format;
 pub mod function;
+mod instructions;
 mod intermediate;
 pub mod literal;
 pub mod logic;

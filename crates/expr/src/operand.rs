@@ -1,6 +1,6 @@
 //! An operand of a kernel: a value per row, or one value for all rows.
 
-use crate::bits::ASKED;
+use crate::instructions::ASKED;
 
 /// The operand on one side of a kernel.
 #[derive(Clone, Copy)]
