@@ -4,10 +4,12 @@
 //! A dispatcher is pure: time is an argument, and all that it knows of tasks is in views and rows. The engine calls it, and
 //! so can a simulator.
 //!
-//! DISPATCH-1. A plan ranks the tasks of its snapshot by falling priority, equal ones in the order of the tasks.
+//! DISPATCH-1. A plan ranks the tasks of its snapshot by falling priority, equal ones in the order of the tasks; but for
+//!     DISPATCH-3.
 //! DISPATCH-2. A task that is not eligible (ELIGIBLE-1) is at the last level, where it runs once no other task is ready.
-//! DISPATCH-3. The guard: a task that has had work for longer than [`STARVED_NS`] without a run is at the first level,
-//!     whatever the policy says. Since each task in front of it has a quantum at most (RULES-2), it runs.
+//! DISPATCH-3. The guard: unless the policy is fair by itself, tasks that have had work for longer than [`STARVED_NS`]
+//!     without a run are at the first level and in front of all others, the longest wait first. So each of them runs before
+//!     any other task does, once a plan is made.
 //! DISPATCH-4. What comes for a task between the snapshot and the plan counts all the same: the caller that
 //!     publishes the ranks raises the tasks that are not at the first level afterwards, by [`Rules::level`].
 
@@ -36,6 +38,8 @@ pub struct Dispatcher {
     ranks: Vec<(TaskId, Level)>,
     /// The task of each rank, by its index in the snapshot.
     indices: Vec<usize>,
+    /// Tasks that starve, by their wait and their index.
+    starved: Vec<(u64, usize)>,
 }
 
 impl Dispatcher {
@@ -52,6 +56,7 @@ impl Dispatcher {
             order: Order::default(),
             ranks: Vec::new(),
             indices: Vec::new(),
+            starved: Vec::new(),
         }
     }
 
@@ -72,14 +77,34 @@ impl Dispatcher {
             snapshot.tasks[index].threshold_rows = decision.threshold_rows;
             row(index).decide(decision, snapshot.now_ns);
         }
-        self.ranks.clear();
-        self.indices.clear();
-        for &index in self.order.rank(&self.decisions) {
-            let level = level(&*self.policy, snapshot, index, &self.decisions[index]);
-            self.ranks.push((snapshot.tasks[index].task, level));
-            self.indices.push(index);
+        self.find_starved(snapshot);
+        let Self { policy, decisions, order, ranks, indices, starved } = self;
+        ranks.clear();
+        indices.clear();
+        for &(_, index) in starved.iter() {
+            ranks.push((snapshot.tasks[index].task, Level::FIRST));
+            indices.push(index);
         }
-        &self.ranks
+        for &index in order.rank(decisions) {
+            // Ranked already.
+            if !starved.is_empty() && snapshot.tasks[index].waited_ns(snapshot.now_ns) > STARVED_NS {
+                continue;
+            }
+            ranks.push((snapshot.tasks[index].task, level(&**policy, snapshot, index, &decisions[index])));
+            indices.push(index);
+        }
+        ranks
+    }
+
+    /// Finds the tasks that DISPATCH-3 is about.
+    fn find_starved(&mut self, snapshot: &Snapshot) {
+        self.starved.clear();
+        if self.policy.is_fair() {
+            return;
+        }
+        let waits = snapshot.tasks.iter().map(|task| task.waited_ns(snapshot.now_ns)).zip(0..);
+        self.starved.extend(waits.filter(|(waited_ns, _)| *waited_ns > STARVED_NS));
+        self.starved.sort_unstable_by_key(|&(waited_ns, index)| (std::cmp::Reverse(waited_ns), index));
     }
 
     /// Plans, and publishes the ranks in `ready` (DISPATCH-4).
@@ -113,9 +138,6 @@ impl Dispatcher {
 /// Returns the level of a task that is ready when the plan is made.
 fn level(policy: &dyn Policy, snapshot: &Snapshot, index: usize, decision: &Decision) -> Level {
     let task = &snapshot.tasks[index];
-    if task.waited_ns(snapshot.now_ns) > STARVED_NS {
-        return Level::FIRST; // DISPATCH-3
-    }
     if !decision.is_eligible {
         return Level::LAST; // DISPATCH-2
     }

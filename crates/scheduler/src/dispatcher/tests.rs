@@ -158,13 +158,25 @@ fn a_plan_gives_levels_to_those_eligible_and_the_last_one_to_others() {
 
 #[test]
 fn a_task_that_starves_is_at_the_first_level_whatever_the_policy_says() {
-    let (mut snapshot, rows) = snapshot(&[3, 3, 0]);
+    let (mut snapshot, rows) = snapshot(&[3, 3, 0, 3]);
     snapshot.now_ns = 2 * STARVED_NS;
-    snapshot.tasks[0].arrived_ns = STARVED_NS;
-    snapshot.tasks[1].arrived_ns = STARVED_NS - 1;
+    for (task, arrived_ns) in [STARVED_NS, STARVED_NS - 1, 0, STARVED_NS - 2].into_iter().enumerate() {
+        snapshot.tasks[task].arrived_ns = arrived_ns;
+    }
     let mut dispatcher = Dispatcher::with_policy(Box::new(ByRows));
-    let expected = [(0, Level::LAST), (1, Level::FIRST), (2, Level::LAST)];
+    let expected = [(3, Level::FIRST), (1, Level::FIRST), (0, Level::LAST), (2, Level::LAST)];
     assert_eq!(dispatcher.plan(&mut snapshot, |index| &rows[index]), expected);
+    for (_, fair) in PolicyKind::NAMES {
+        let mut alone = Order::default();
+        let mut decisions = Vec::new();
+        fair.make().plan(&snapshot, &mut decisions);
+        let by_priority: Vec<TaskId> =
+            alone.rank(&decisions).iter().map(|&index| snapshot.tasks[index].task).collect();
+        let mut dispatcher = Dispatcher::new(fair);
+        let ranked: Vec<TaskId> =
+            dispatcher.plan(&mut snapshot, |index| &rows[index]).iter().map(|(task, _)| *task).collect();
+        assert_eq!(ranked, by_priority, "{fair:?} ranks by itself");
+    }
 }
 
 #[test]

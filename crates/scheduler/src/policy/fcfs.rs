@@ -40,6 +40,10 @@ impl Policy for Fcfs {
         }));
     }
 
+    fn is_fair(&self) -> bool {
+        true
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         vec![self.block.parameter()]
     }

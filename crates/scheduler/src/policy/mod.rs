@@ -83,6 +83,12 @@ pub trait Policy: Send + Sync {
         false
     }
 
+    /// Returns whether its plans put every task with work first sooner or later, however much work others have. If not, the
+    /// dispatcher sees to it.
+    fn is_fair(&self) -> bool {
+        false
+    }
+
     /// Returns whether a worker that has run a task goes on with the one that reads its rows, which are still in the cache:
     /// where the policy would rank that one before the first in any case.
     fn follows_rows(&self) -> bool {

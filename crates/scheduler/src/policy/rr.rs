@@ -27,6 +27,10 @@ impl Policy for Rr {
         }));
     }
 
+    fn is_fair(&self) -> bool {
+        true
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         vec![self.block.parameter()]
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod dispatching;
 mod policies;
 mod policies_laws;
 mod ready;

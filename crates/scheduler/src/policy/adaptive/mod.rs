@@ -150,6 +150,11 @@ impl Policy for Adaptive {
         self.resting.remove(&query);
     }
 
+    /// By ADAPTIVE-3.
+    fn is_fair(&self) -> bool {
+        true
+    }
+
     fn follows_rows(&self) -> bool {
         true
     }
