@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::state::{State, TaskFace};
+use super::face::TaskFace;
+use super::state::State;
 use penstock_tasks::step::BlockedOn;
 
 /// What a query, or a shared source, waits for.

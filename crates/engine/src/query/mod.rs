@@ -1,7 +1,10 @@
 //! Queries: what a user holds of a plan that runs.
 
 mod blocked;
+pub(crate) mod face;
+mod report;
 pub(crate) mod state;
+mod status;
 pub(crate) mod tables;
 
 use std::sync::Arc;
@@ -11,8 +14,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 pub use blocked::BlockedBy;
+pub use face::Waiting;
 pub use penstock_tasks::account::{DroppedLate, Rows};
-pub use state::{Status, Waiting};
+pub use status::Status;
 
 use penstock_types::Tick;
 
@@ -29,7 +33,7 @@ pub struct Query {
     pub(crate) state: Arc<State>,
 }
 
-/// What a query has come to so far.
+/// The metrics of a query.
 #[derive(Clone, Debug)]
 pub struct QueryMetrics {
     /// Where rows went.
@@ -42,7 +46,7 @@ pub struct QueryMetrics {
     pub tick: Option<Tick>,
     /// How long it has been running, or ran.
     pub seconds: f64,
-    /// Rows taken in per second, of late.
+    /// Rows taken in per second, recently.
     pub rows_per_second: f64,
     /// From the arrival of a row until its results were handed over, by markers that go with the rows.
     pub event_latency: Latency,
@@ -52,7 +56,7 @@ pub struct QueryMetrics {
     pub backlog_rows: u64,
     /// How far a replay was slowed down.
     pub slipped_ns: u64,
-    /// Sources that nobody waits for now, because they have been silent for so long.
+    /// Sources that are not waited for, because they have been silent for so long.
     pub idle_sources: u64,
     /// How often sources have gone idle.
     pub idles: u64,
@@ -65,27 +69,27 @@ pub struct QueryMetrics {
 }
 
 impl Query {
-    /// Its name, unique among the queries that run.
+    /// Returns its name, unique among the queries that run.
     pub fn name(&self) -> &str {
         &self.state.name
     }
 
-    /// Its number, unique in the engine.
+    /// Returns its number, unique in the engine.
     pub fn id(&self) -> u64 {
         self.state.id
     }
 
-    /// The names of its outputs, in order, and their columns.
+    /// Returns the names of its outputs, in order, and their columns.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, &SchemaRef)> {
         self.state.outputs.iter().map(|output| (output.name.as_str(), &output.schema))
     }
 
-    /// What it is doing.
+    /// Returns what it is doing.
     pub fn status(&self) -> Status {
         self.state.status()
     }
 
-    /// Whether this thread runs tasks of its engine: whoever waits here for the query may wait for ever.
+    /// Returns whether this thread runs tasks of its engine: a wait for the query might never end here.
     pub fn is_run_here(&self) -> bool {
         self.state.is_run_here()
     }
@@ -100,12 +104,12 @@ impl Query {
         self.state.drain();
     }
 
-    /// Waits until it has ended, or `timeout` is over. Whether it has ended.
+    /// Waits until it has ended, or `timeout` is over. Returns whether it has ended.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.state.wait(timeout)
     }
 
-    /// Why it ended without an answer, if it did.
+    /// Returns why it ended without an answer, if it did.
     pub fn error(&self) -> Option<Arc<RunError>> {
         self.state.error()
     }
@@ -115,38 +119,38 @@ impl Query {
         self.state.fail(error);
     }
 
-    /// What it gave, once: when it has ended with an answer.
+    /// Returns what it gave, once: when it has ended with an answer.
     pub fn take_output(&self) -> Option<Output> {
         self.state.take_output()
     }
 
-    /// The results of its first output, if it was submitted to be read from.
+    /// Returns the results of its first output, if it was submitted to be read from.
     pub fn results(&self) -> Option<&Results> {
         self.results_of(0)
     }
 
-    /// The results of an output, by number, if that was submitted to be read from.
+    /// Returns the results of an output, by number, if that was submitted to be read from.
     pub fn results_of(&self, output: usize) -> Option<&Results> {
         self.state.outputs.get(output).and_then(|output| output.results.as_ref())
     }
 
-    /// The rows that operators had no answer for, if it was submitted so that somebody reads them.
+    /// Returns the rows that operators rejected, if it was submitted so that they are read.
     pub fn letters(&self) -> Option<&Results> {
         self.state.letters.as_ref()
     }
 
-    /// Puts another table in the place of the one that rows are looked up in, by the name of the lookup; without one,
-    /// there is only one. It counts for the rows that are looked up from now on.
+    /// Replaces the table that rows are looked up in, by the name of the lookup, which may be left out where there is only
+    /// one. It counts for the rows that are looked up from now on.
     pub fn replace_lookup(&self, name: Option<&str>, table: &RecordBatch) -> Result<(), StartError> {
         tables::replace(&self.state.tables, name, table)
     }
 
-    /// What it has come to so far.
+    /// Returns its metrics.
     pub fn metrics(&self) -> QueryMetrics {
         self.state.metrics()
     }
 
-    /// Rows, and results on their way to a further window, that came too late and went nowhere.
+    /// Returns the rows, and results on their way to a further window, that came too late and went nowhere.
     pub fn dropped_late(&self) -> Option<DroppedLate> {
         self.state.account.dropped_late()
     }

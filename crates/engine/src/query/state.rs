@@ -1,12 +1,11 @@
 //! What the tasks of a query, its engine and its users share.
 //!
-//! Y1. A query ends once: when its last task is gone. Its tasks go when they have passed the end of the input on, or when
+//! QUERY-1. A query ends once: when its last task is gone. Its tasks go when they have passed the end of the input on, or when
 //!     the query enters [`Phase::Stopping`], which every task looks at before each step.
-//! Y2. The first error counts. The thread that sets it also enters `Stopping`, and wakes every task.
-//! Y3. The outcome is there before `ended` is, and does not change any more: whoever has waited for the end finds the
-//!     query gone from its engine and its results closed.
+//! QUERY-2. The first error counts. The thread that sets it also enters `Stopping`, and wakes every task.
+//! QUERY-3. The outcome is there before `ended` is, and does not change any more: a caller that has waited for the end finds
+//!     the query gone from its engine and its results closed.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,60 +13,20 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_memory::Coordinator;
-use penstock_operators::HeldRows;
-use penstock_queue::log::Work;
 use penstock_scheduler::profile::Counter;
 
-use super::QueryMetrics;
+use super::face::TaskFace;
+use super::status::Status;
 use super::tables::LiveTable;
 use crate::clock::{Timepiece, now_ns};
 use crate::error::RunError;
-use crate::executors::bell::Bell;
-use crate::executors::{self, NewTask, Supervisor};
-use crate::metrics::TaskMetrics;
-use crate::output::{OperatorReport, Output, OutputPart};
-use penstock_tasks::account::{Account, Operator};
-use penstock_tasks::charge::Load;
+use crate::executors::{self, Supervisor};
+use crate::output::Output;
+use penstock_tasks::account::Account;
 use penstock_tasks::context::{Context, Phase};
 use penstock_tasks::feed::FeedHandle;
 use penstock_tasks::results::Results;
 use penstock_tasks::shared::Reader;
-
-/// What a query is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Rows may come.
-    Running,
-    /// It came to its end.
-    Finished,
-    /// An error ended it.
-    Failed,
-    /// Somebody ended it.
-    Stopped,
-}
-
-impl Status {
-    /// As people write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Finished => "finished",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
-/// What is lost if a query is stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
-    /// Rows that wait to be processed, or for the end of the query.
-    pub rows: u64,
-    /// Those of them that are in windows which have not been given out.
-    pub in_windows: u64,
-    /// Sessions that have not been given out.
-    pub sessions: u64,
-}
 
 /// Called when a query has ended, with its number.
 pub(crate) type WhenEnded = Box<dyn FnOnce(u64) + Send>;
@@ -93,7 +52,7 @@ pub(crate) struct Kept {
 /// A feed that a query reads.
 pub(crate) struct Inflow {
     pub(crate) feed: FeedHandle,
-    /// The query of the same engine whose results come in by it, by its number: the feed ends behind the last of them.
+    /// The query of the same engine whose results come in by it, by its number: the feed ends after the last of them.
     pub(crate) upstream: Option<u64>,
 }
 
@@ -112,7 +71,7 @@ pub(crate) struct Parts {
     pub(crate) is_source: bool,
     /// The shared sources that it reads, by their number, each with the task that does.
     pub(crate) reads: Vec<(u64, usize)>,
-    /// Rows that operators had no answer for, if somebody reads them.
+    /// Rows that operators rejected, if they are read.
     pub(crate) letters: Option<Results>,
     /// The tables that rows are looked up in.
     pub(crate) tables: Vec<LiveTable>,
@@ -122,45 +81,6 @@ pub(crate) struct Parts {
     pub(crate) context: Context,
 }
 
-/// A task of a query, as others see it.
-pub(crate) struct TaskFace {
-    pub(crate) name: String,
-    pub(crate) bell: Arc<Bell>,
-    /// The tasks that read what it writes.
-    pub(crate) readers: Vec<usize>,
-    /// The output that leaves by it, if it is a sink.
-    pub(crate) output: Option<usize>,
-    /// The state that it has handed to whoever merges, if it is a lane.
-    pub(crate) load: Option<Arc<Load>>,
-    /// Whether it merges the state of lanes.
-    pub(crate) merges: bool,
-}
-
-impl TaskFace {
-    /// Returns what others see of the task.
-    pub(crate) fn of(task: &NewTask) -> Self {
-        Self {
-            name: task.name.clone(),
-            bell: Arc::clone(&task.bell),
-            readers: task.readers.clone(),
-            output: task.body.output(),
-            load: task.body.load(),
-            merges: task.body.merges(),
-        }
-    }
-
-    /// Returns what is lost if it is dropped now. What waits for whoever merges counts where it comes from (CHARGE-3).
-    fn waiting(&self) -> Waiting {
-        let row = &self.bell.row;
-        let on_its_way = self.load.as_ref().map_or_else(HeldRows::default, |load| load.held());
-        let held =
-            HeldRows { rows: row.did.held_rows.get(), sessions: row.did.held_sessions.get() } + on_its_way;
-        let pending = if self.merges { 0 } else { row.work().rows };
-        let in_windows = if self.output.is_some() { 0 } else { held.rows };
-        Waiting { rows: pending + held.rows, in_windows, sessions: held.sessions }
-    }
-}
-
 /// The shared part of a query.
 pub(crate) struct State {
     parts: Parts,
@@ -168,10 +88,10 @@ pub(crate) struct State {
     tasks: AtomicUsize,
     ending: Mutex<Ending>,
     changed: Condvar,
-    started_ns: u64,
-    ended_ns: Counter,
-    /// Bits of the rows per second of late, written by the roll-up.
-    rate: Counter,
+    pub(super) started_ns: u64,
+    pub(super) ended_ns: Counter,
+    /// Bits of its recent rows per second, written by the roll-up.
+    pub(super) rate: Counter,
 }
 
 impl std::ops::Deref for State {
@@ -182,12 +102,12 @@ impl std::ops::Deref for State {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
-    /// A query of which nothing runs yet.
+    /// Makes a query of which nothing runs yet.
     pub(crate) fn new(parts: Parts, when_ended: WhenEnded) -> Arc<Self> {
         Arc::new(Self {
             parts,
@@ -201,33 +121,33 @@ impl State {
         })
     }
 
-    /// Says which tasks there are. They may run from now on.
+    /// Sets its tasks, which may run from now on.
     pub(crate) fn install(&self, faces: Vec<TaskFace>) {
         self.tasks.store(faces.len(), Ordering::Release);
         assert!(self.installed.set(faces).is_ok(), "a query is installed once");
     }
 
-    /// Its tasks.
+    /// Returns its tasks.
     pub(crate) fn faces(&self) -> &[TaskFace] {
         self.installed.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Makes all of its tasks look at what has been asked of the query.
+    /// Requests a run of each of its tasks.
     pub(crate) fn call_all(&self) {
         self.faces().iter().for_each(|task| task.bell.call());
     }
 
-    /// Whether this thread runs tasks of its engine, and so cannot wait for it.
+    /// Returns whether this thread runs tasks of its engine, and so cannot wait for it.
     pub(crate) fn is_run_here(&self) -> bool {
         executors::is_run_here(self.engine)
     }
 
-    /// Whether this thread is in the watermark function of one of its feeds.
+    /// Returns whether this thread is in the watermark function of one of its feeds.
     pub(crate) fn is_asking_here(&self) -> bool {
         self.feeds.iter().any(|inflow| inflow.feed.is_asking_here())
     }
 
-    /// Whether this thread reads the data of one of its feeds.
+    /// Returns whether this thread reads the data of one of its feeds.
     pub(crate) fn is_pulled_here(&self) -> bool {
         self.feeds.iter().any(|inflow| inflow.feed.is_pulled_here())
     }
@@ -235,7 +155,7 @@ impl State {
     pub(crate) fn fail(&self, error: RunError) {
         let mut ending = locked(&self.ending);
         if ending.ended || ending.error.is_some() {
-            return; // Y2
+            return; // QUERY-2
         }
         ending.error = Some(Arc::new(error));
         drop(ending);
@@ -247,13 +167,13 @@ impl State {
         self.fail(RunError::Stopped);
     }
 
-    /// Lets its tasks take from their feeds, and calls them: everything is there.
+    /// Lets its tasks take from their feeds, and requests a run of each: everything is there.
     pub(crate) fn start(&self) {
         self.feeds.iter().for_each(|inflow| inflow.feed.start());
         self.call_all();
     }
 
-    /// Ends its input where that stands now.
+    /// Ends its input where that is now.
     pub(crate) fn drain(&self) {
         self.feeds.iter().for_each(|inflow| inflow.feed.cut());
         self.end_input();
@@ -265,65 +185,22 @@ impl State {
         self.call_all();
     }
 
-    /// Ends its feeds where they stand, but for those that end with another query of the engine.
+    /// Ends its feeds where they are, but for those that end with another query of the engine.
     pub(crate) fn cut_outside(&self) {
         let outside = self.feeds.iter().filter(|inflow| inflow.upstream.is_none());
         outside.for_each(|inflow| inflow.feed.cut());
         self.call_all();
     }
 
-    /// The queries and shared sources of its engine that it reads, by number.
+    /// Returns the queries and shared sources of its engine that it reads, by number.
     pub(crate) fn upstream(&self) -> impl Iterator<Item = u64> {
         let of_feeds = self.feeds.iter().filter_map(|inflow| inflow.upstream);
         of_feeds.chain(self.reads.iter().map(|(source, _)| *source))
     }
 
-    /// Lets results wait for whoever reads them later, as many as there are.
+    /// Lets results wait until they are read, as many as there are.
     pub(crate) fn keep_results(&self) {
         self.outputs.iter().filter_map(|output| output.results.as_ref()).for_each(Results::keep_all);
-    }
-
-    /// What is lost if it is stopped now, but for results that wait to be read. Exact while none of its tasks runs.
-    pub(crate) fn waiting(&self) -> Waiting {
-        let mut waiting = Waiting::default();
-        for lost in self.faces().iter().map(TaskFace::waiting) {
-            waiting.rows += lost.rows;
-            waiting.in_windows += lost.in_windows;
-            waiting.sessions += lost.sessions;
-        }
-        let collected = self.outputs.iter().filter_map(|output| output.collected.as_ref());
-        let rows = |batches: &Arc<Mutex<Vec<RecordBatch>>>| -> usize {
-            locked(batches).iter().map(RecordBatch::num_rows).sum()
-        };
-        waiting.rows += collected.map(rows).sum::<usize>() as u64;
-        waiting.rows += self.letters.as_ref().map_or(0, Results::rows);
-        waiting
-    }
-
-    /// How often its tasks have run; `None` while one of them does.
-    pub(crate) fn runs(&self) -> Option<u64> {
-        let runs =
-            |face: &TaskFace| (face.bell.row.did.running.get() == 0).then(|| face.bell.row.did.runs.get());
-        self.faces().iter().map(runs).sum()
-    }
-
-    /// Returns how often its tasks have run, if no result comes before its only open input gives more: no task has work or
-    /// waits for a time, and no batch is on its way. `None` otherwise.
-    pub(crate) fn runs_at_rest(&self) -> Option<u64> {
-        let runs = self.runs()?;
-        // A replay has work, or a timer, until it ends.
-        let feeds = self.feeds.iter().filter(|inflow| !inflow.feed.has_ended()).count();
-        let shared: HashSet<u64> = self.reads.iter().map(|(id, _)| *id).collect();
-        let rests = |face: &TaskFace| {
-            let row = &face.bell.row;
-            row.work() == Work::default() && row.did.timed.get() == 0
-        };
-        let is_at_rest = feeds + shared.len() == 1
-            // A batch that a function is asked about goes in once that has returned.
-            && self.feeds.iter().all(|inflow| !inflow.feed.is_held() || inflow.feed.is_asking_here())
-            && self.outputs.iter().filter_map(|output| output.results.as_ref()).all(Results::is_empty)
-            && self.faces().iter().all(rests);
-        is_at_rest.then_some(runs)
     }
 
     fn end(&self) {
@@ -338,47 +215,9 @@ impl State {
         }
         self.outputs.iter().filter_map(|output| output.results.as_ref()).for_each(Results::close);
         self.letters.iter().for_each(Results::close);
-        ending.ended = true; // Y3
+        ending.ended = true; // QUERY-3
         drop(ending);
         self.changed.notify_all();
-    }
-
-    fn output(&self) -> Output {
-        let rows = self.account.rows();
-        let part = |kept: &Kept| OutputPart {
-            name: kept.name.clone(),
-            schema: Arc::clone(&kept.schema),
-            batches: kept
-                .collected
-                .as_ref()
-                .map_or_else(Vec::new, |batches| std::mem::take(&mut *locked(batches))),
-        };
-        Output {
-            parts: self.outputs.iter().map(part).collect(),
-            rows_in: rows.rows_in,
-            rows_copied: rows.copied,
-            rows_contributed: rows.contributed,
-            rows_filtered: rows.filtered,
-            rows_late: rows.late,
-            late_results: rows.late_results,
-            rows_shed: rows.shed,
-            rows_rejected: rows.rejected,
-            rejected_results: rows.rejected_results,
-            late_by: self.account.late_by(),
-            tick: self.account.tick,
-            dropped_late: self.account.dropped_late(),
-            batches_in: self.account.batches(),
-            operators: self.reports(),
-            memory: self.coordinator.snapshot(),
-            event_latency: self.account.event_latency.summary(),
-            output_latency: self.account.output_latency.summary(),
-        }
-    }
-
-    fn reports(&self) -> Vec<OperatorReport> {
-        let report =
-            |operator: &Operator| OperatorReport { name: operator.name.clone(), profile: operator.read() };
-        self.account.operators.iter().map(report).collect()
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -416,48 +255,6 @@ impl State {
             ending = self.changed.wait_timeout(ending, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
-    }
-
-    pub(crate) fn metrics(&self) -> QueryMetrics {
-        let until = match self.ended_ns.get() {
-            0 => now_ns(),
-            ended => ended,
-        };
-        QueryMetrics {
-            rows: self.account.rows(),
-            batches_in: self.account.batches(),
-            late_by: self.account.late_by(),
-            tick: self.account.tick,
-            seconds: until.saturating_sub(self.started_ns) as f64 / 1e9,
-            rows_per_second: f64::from_bits(self.rate.get()),
-            event_latency: self.account.event_latency.summary(),
-            output_latency: self.account.output_latency.summary(),
-            backlog_rows: self.account.backlog_rows(),
-            slipped_ns: self.account.slipped_ns(),
-            idle_sources: self.account.idle_sources(),
-            idles: self.account.idles(),
-            clock_closings: self.account.clock_closings(),
-            operators: self.reports(),
-            tasks: self.tasks(),
-        }
-    }
-
-    fn tasks(&self) -> Vec<TaskMetrics> {
-        let task = |face: &TaskFace| {
-            let (row, work) = (&face.bell.row, face.bell.row.work());
-            TaskMetrics {
-                name: face.name.clone(),
-                pending_rows: work.rows,
-                signals: work.signals,
-                runs: row.did.runs.get(),
-                busy_ns: row.did.busy_ns.get(),
-                blocked_ns: row.did.blocked_ns.get(),
-                time_share: row.time_share(),
-                cost_ns: row.cost_ns(),
-                selectivity: row.selectivity(),
-            }
-        };
-        self.faces().iter().map(task).collect()
     }
 }
 
