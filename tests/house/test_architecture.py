@@ -18,6 +18,7 @@ ORDER = [
     "expr",
     "operators",
     "plan",
+    "graph",
     "scheduler",
     "tasks",
     "engine",

@@ -19,6 +19,7 @@ CONVERTED = [
     "operators",
     "scheduler",
     "plan",
+    "graph",
     "tasks",
     "workloads",
     "border",

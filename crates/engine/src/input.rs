@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 
 use crate::clock;
 use crate::error::StartError;
-use crate::pipeline::{Origin, OwnOrigin, SharedOrigin};
+use crate::instantiate::{Origin, OwnOrigin, SharedOrigin};
 use crate::plan::{StreamStep, WatermarkFunction};
 use crate::query::Query;
 use crate::query::state::Inflow;

@@ -1,12 +1,12 @@
 //! From a plan to its answer.
 //!
 //! A [`Plan`] is what a user built: immutable, checked at every step, comparable, serialisable. An [`Engine`] runs many of
-//! them at a time: each becomes a [`Query`], compiled into tasks over runs with edges between them, which a few workers
-//! run as a policy ranks them.
+//! them at a time: each becomes a [`Query`]: the graph of tasks and edges that it is planned as is made, and a few workers run the
+//! tasks as a policy ranks them.
 //!
 //! - [`explain`]: how each operator of a plan is spread over workers
 //! - [`options`]: how an engine runs plans
-//! - `pipeline`: from a plan to tasks; `tasks`: what runs
+//! - `instantiate`: from the graph of a plan to logs, rings and tasks
 //! - [`engine`]: queries that come and go; `executors`: the threads that run their tasks
 //! - [`query`]: one query; [`output`]: its results; [`share`]: sources that several queries read
 //! - [`checkpoint`]: the state of a query between two parts of its input
@@ -21,10 +21,10 @@ pub mod error;
 mod executors;
 mod groups;
 pub mod input;
+mod instantiate;
 pub mod metrics;
 pub mod options;
 pub mod output;
-mod pipeline;
 pub mod query;
 pub mod share;
 pub mod sink;
@@ -37,6 +37,7 @@ pub use input::Input;
 pub use metrics::{EngineMetrics, TaskMetrics, WorkerMetrics};
 pub use options::{Chaining, EngineOptions, Mode, PolicyKind, RunOptions, Strategy};
 pub use output::{OperatorReport, Output};
+pub use penstock_graph::{explain, explain_physical};
 pub use penstock_plan as plan;
 pub use penstock_plan::{Aggregate, Plan};
 pub use penstock_tasks::account::Latency;
@@ -47,7 +48,6 @@ pub use penstock_tasks::rejects::{LETTER_COLUMNS, OnError};
 pub use penstock_tasks::results::{self, Results};
 pub use penstock_tasks::writers::function::{Deliver, Doorbell};
 pub use penstock_types::OutsideError;
-pub use pipeline::explain;
 pub use query::{Query, QueryMetrics, Status, Waiting};
 pub use share::{OnLag, SharedSource};
 pub use sink::Sink;

@@ -8,42 +8,9 @@ use penstock_queue::schedule::MOST_WORKERS;
 
 use crate::clock::Timepiece;
 
+pub use penstock_graph::{Chaining, Strategy};
 pub use penstock_scheduler::PolicyKind;
 pub use penstock_types::choose;
-
-/// Which operators make up a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Chaining {
-    /// As many as can run without a pause between them.
-    #[default]
-    Auto,
-    /// One each, with an edge between any two.
-    Off,
-}
-
-impl Chaining {
-    /// All of them, by name.
-    pub const NAMES: [(&'static str, Self); 2] = [("auto", Self::Auto), ("off", Self::Off)];
-}
-
-/// How an operator with state is spread over several workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// Merged where that is possible, else exchanged.
-    #[default]
-    Auto,
-    /// Each worker aggregates the rows that it gets, and what they have come to is merged. Where that is not possible,
-    /// one worker does it all.
-    Merge,
-    /// Each worker gets the rows of its own keys. Without a key, one worker does it all.
-    Exchange,
-}
-
-impl Strategy {
-    /// All of them, by name.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("auto", Self::Auto), ("merge", Self::Merge), ("exchange", Self::Exchange)];
-}
 
 /// How a plan is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use penstock_memory::EdgeReader;
 use penstock_types::OutsideError;
 
 use crate::error::{RunError, StartError};
-use crate::pipeline::SharedStream;
+use crate::instantiate::SharedStream;
 use crate::plan::Plan;
 use crate::query::state::State;
 use crate::query::{BlockedBy, Query, Status};

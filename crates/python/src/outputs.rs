@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use penstock_border::guarded;
 use penstock_engine::plan::Outputs as Inner;
 use penstock_engine::plan::stages::{Spread, StageOrigin, Stages};
-use penstock_engine::{Checkpoint, CheckpointError, InputPart, PartOptions, explain};
+use penstock_engine::{Checkpoint, CheckpointError, InputPart, PartOptions, explain, explain_physical};
 use penstock_types::PlanError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -82,6 +82,20 @@ impl Outputs {
             None => Ok(self.inner.explain()),
             Some(workers) => explain(&self.inner, workers, strategy).map_err(|error| plan_error(py, error)),
         }
+    }
+
+    /// Explains the tasks that the plans become with these options.
+    fn explain_physical(
+        &self,
+        py: Python<'_>,
+        options: &Bound<'_, EngineOptions>,
+        spreading: Spreading,
+    ) -> PyResult<String> {
+        let (workers, strategy) = spreading;
+        let (options, strategy) = (&options.get().inner, read_strategy(py, strategy)?);
+        let workers = workers.unwrap_or_else(|| options.worker_count());
+        let explained = explain_physical(&self.inner, options.run.chain, workers, strategy);
+        explained.map_err(|error| plan_error(py, error))
     }
 
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {

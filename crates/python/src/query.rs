@@ -26,7 +26,7 @@ use crate::process::Here;
 use crate::raised::Raised;
 use crate::schema::Schema;
 use crate::shared::SharedSource;
-use crate::sink::Callback;
+use crate::sink::{Callback, Destination};
 use crate::slot::Slot;
 use crate::streamed::Streamed;
 use crate::wait::{timeout, wait};
@@ -34,15 +34,6 @@ use crate::waiter::Waiter;
 
 /// How long a source that has ended is waited for, to know why.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Where the results go.
-#[derive(Clone)]
-pub(crate) enum Destination {
-    Results,
-    Collected,
-    Nowhere,
-    Function(Arc<Callback>),
-}
 
 struct Inner {
     query: Running,
@@ -478,6 +469,11 @@ impl Query {
         let inner = self.inner.get(py)?;
         let table = one_batch(table, "a lookup table")?;
         py.detach(|| inner.query.replace_lookup(name, &table)).map_err(|error| start_error(py, error))
+    }
+
+    /// The tasks that it runs as, in words.
+    fn explain_physical(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.inner.get(py)?.query.explain_physical().to_owned())
     }
 
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -22,6 +22,15 @@ use crate::raised::Raised;
 use crate::slot::Slot;
 use crate::{foreign, threads};
 
+/// Where the results go.
+#[derive(Clone)]
+pub(crate) enum Destination {
+    Results,
+    Collected,
+    Nowhere,
+    Function(Arc<Callback>),
+}
+
 /// How long the thread waits before it looks around. The end of the query wakes it anyway.
 const SLICE: Duration = Duration::from_millis(250);
 

@@ -327,6 +327,39 @@ class Query(WaitChecks):
             raise TypeError(f"name takes a string, not {type(name).__name__}")
         self._native.replace_lookup(open_one(table, "table"), name)
 
+    def explain(self, *, physical: bool = True) -> str:
+        """Formats the tasks that the query runs as, in the order in which rows pass them.
+
+        The text says what each task reads, runs and writes, and why an operator is spread over several
+        workers or not. It describes what really runs: with the sources that the query shares, and the workers
+        that it was given.
+
+        Args:
+            physical: Only the physical plan is known to a query: print the stream for the logical one.
+
+        Returns:
+            The text.
+
+        Raises:
+            ValueError: `physical` is False.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import penstock as ps
+            >>> prices = ps.stream({"price": "int64"})
+            >>> with ps.Engine(workers=1, chain="auto") as engine:
+            ...     query = engine.submit(prices, source=pa.table({"price": [1, 2]}), sink="collect")
+            ...     print(query.explain(physical=True))
+            0  stream
+               reads     stream "stream": price
+               writes    log 0: price i64? -> 1
+            1  sink
+               reads     log 0
+        """
+        if not physical:
+            raise ValueError("a query knows its physical plan only: print the stream for the logical one")
+        return self._native.explain_physical()
+
     def metrics(self) -> dict[str, Any]:
         """Returns the metrics of the query.
 

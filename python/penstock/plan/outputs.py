@@ -129,13 +129,16 @@ class Outputs(Frozen):
         spreading = read_spreading(parallelism, strategy)
         return run_outputs(self._native, data, options, on_error=on_error, spreading=spreading, warn_above=3)
 
-    def explain(self, workers: int | None = None, strategy: Strategy = "auto") -> str:
+    def explain(
+        self, workers: int | None = None, strategy: Strategy = "auto", *, physical: bool = False
+    ) -> str:
         """Formats the plan as text, one operator per line; numbers say which operator reads which.
 
         Args:
             workers: With a number, the text also says how each operator with state would run on so many
                 workers, and why.
             strategy: How it would be spread over them: see `Stream.run`.
+            physical: Describes the tasks that the plans would run as instead: see `Stream.explain`.
 
         Returns:
             The text, which is also what `print(outputs)` shows.
@@ -145,6 +148,9 @@ class Outputs(Frozen):
             >>> "stream" in ps.outputs(prices=ps.stream({"price": "int64"})).explain()
             True
         """
+        if physical:
+            spreading = read_spreading(1 if workers is None else workers, strategy)
+            return self._native.explain_physical(read_options(usual_workers=1), spreading)
         if workers is None:
             return self._native.explain()
         return self._native.explain(read_spreading(workers, strategy))

@@ -234,25 +234,41 @@ class Stream(ColumnSteps, CombiningSteps):
         )
         return Part(made["result"], after)
 
-    def explain(self, workers: int | None = None, strategy: Strategy = "auto") -> str:
+    def explain(
+        self, workers: int | None = None, strategy: Strategy = "auto", *, physical: bool = False
+    ) -> str:
         """Formats the plan as text, one operator per line.
 
         Args:
             workers: With a number, the text also says how each operator with state would run on so many
                 workers, and why.
             strategy: How it would be spread over them: see `Stream.run`.
+            physical: Describes the tasks that the plan would run as instead, in the order in which rows pass
+                them: what each of them reads, runs and writes. `Query.explain` describes those of a query.
 
         Returns:
             The text, which is also what `print(stream)` shows.
 
         Example:
             >>> import penstock as ps
-            >>> "filter" in ps.stream({"price": "int64"}).filter(ps.col("price") > 1).explain()
+            >>> stream = ps.stream({"price": "int64"}).filter(ps.col("price") > 1)
+            >>> "filter" in stream.explain()
             True
+            >>> print(stream.explain(physical=True))
+            0  filter
+               reads     stream "stream": price
+               stages    filter
+               writes    log 0: price i64? -> 1
+            1  sink
+               reads     log 0
         """
+        outputs = _penstock.Outputs([("result", self._plan)])
+        if physical:
+            spreading = read_spreading(1 if workers is None else workers, strategy)
+            return outputs.explain_physical(read_options(usual_workers=1), spreading)
         if workers is None:
             return self._plan.explain()
-        return _penstock.Outputs([("result", self._plan)]).explain(read_spreading(workers, strategy))
+        return outputs.explain(read_spreading(workers, strategy))
 
     def to_json(self) -> str:
         """Serialises the pipeline as JSON, including lookup tables.

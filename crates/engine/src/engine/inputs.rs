@@ -8,7 +8,7 @@ use penstock_types::{PlanError, closest};
 use super::Engine;
 use crate::error::StartError;
 use crate::input::{Input, Opening};
-use crate::pipeline::Origin;
+use crate::instantiate::Origin;
 use crate::plan::{Outputs, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::state::Inflow;
 use penstock_tasks::shared::Lag;

@@ -30,8 +30,8 @@ use crate::clock::{self, now_ns};
 use crate::error::StartError;
 use crate::executors::{self, NewGroup};
 use crate::input::{Input, Opening};
+use crate::instantiate::{Assembled, Assembler, Ways};
 use crate::options::EngineOptions;
-use crate::pipeline::{Assembled, Assembler, Spreading, Ways};
 use crate::plan::{Outputs, Plan};
 use crate::query::Query;
 use crate::query::face::TaskFace;
@@ -39,6 +39,7 @@ use crate::query::state::{Inflow, Kept, Parts, State};
 use crate::share::SharedSource;
 use crate::sink::{self, Sink};
 pub use bounded::{RunFailure, push};
+use penstock_graph::Spreading;
 use penstock_tasks::checkpoint::StateStore;
 use penstock_tasks::context::Context;
 use penstock_tasks::rejects::OnError;
@@ -252,6 +253,7 @@ impl Engine {
             is_source,
             reads: assembled.reads.clone(),
             tables: assembled.tables,
+            physical: assembled.physical,
             letters,
             clock,
             context,

@@ -10,8 +10,8 @@ use penstock_operators::aggregates::AggregateKind;
 use penstock_types::Span;
 
 use super::*;
+use crate::instantiate::{Origin, OwnOrigin};
 use crate::options::Strategy;
-use crate::pipeline::{Origin, OwnOrigin};
 use crate::plan::Aggregate;
 use penstock_tasks::readers::replay::{Replay, ReplayReader};
 use penstock_tasks::writers::discard::DiscardWriter;

@@ -145,6 +145,11 @@ impl Query {
         tables::replace(&self.state.tables, name, table)
     }
 
+    /// Returns the tasks that it runs as, in words: with the sources that it shares, and the workers that it has.
+    pub fn explain_physical(&self) -> &str {
+        &self.state.physical
+    }
+
     /// Returns its metrics.
     pub fn metrics(&self) -> QueryMetrics {
         self.state.metrics()

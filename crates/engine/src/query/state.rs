@@ -75,6 +75,8 @@ pub(crate) struct Parts {
     pub(crate) letters: Option<Results>,
     /// The tables that rows are looked up in.
     pub(crate) tables: Vec<LiveTable>,
+    /// Its tasks in words.
+    pub(crate) physical: String,
     /// Its clock.
     pub(crate) clock: Timepiece,
     /// What its tasks know of it.
