@@ -1,4 +1,4 @@
-//! What an engine has come to.
+//! The metrics of an engine.
 
 use penstock_memory::coordinator::Counters;
 use penstock_memory::platform::Usage;
@@ -18,7 +18,7 @@ pub struct WorkerMetrics {
     pub overhead_ns: u64,
 }
 
-/// What an engine has come to.
+/// The metrics of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct EngineMetrics {
     /// Time since it was started.
@@ -31,20 +31,20 @@ pub struct EngineMetrics {
     pub workers: Vec<WorkerMetrics>,
     /// Threads of tasks, in threads mode.
     pub task_threads: u64,
-    /// Plans made so far, and the time that they took.
+    /// Plans made so far.
     pub epochs: u64,
     /// Time spent on plans, a part of what workers spend beside tasks.
     pub planning_ns: u64,
     /// Time spent on rolling counters up: by workers, and by a thread of its own where these rest or there are none.
     pub rolling_ns: u64,
-    /// What memory came to.
+    /// The use of memory.
     pub memory: Counters,
     /// What the process has used.
     pub process: Usage,
 }
 
 impl EngineMetrics {
-    /// Time spent on deciding what to run, as a part of the time that tasks ran.
+    /// Returns the time spent on deciding what to run, as a part of the time that tasks ran.
     pub fn scheduling_share(&self) -> f64 {
         let busy: u64 = self.workers.iter().map(|worker| worker.busy_ns).sum();
         let overhead: u64 = self.workers.iter().map(|worker| worker.overhead_ns).sum();
@@ -67,10 +67,10 @@ pub struct TaskMetrics {
     pub busy_ns: u64,
     /// Time that it had output and no room for it.
     pub blocked_ns: u64,
-    /// The part of a core that it took, of late.
+    /// The part of a core that it took recently.
     pub time_share: f64,
-    /// Time per row, of late.
+    /// Its recent time per row.
     pub cost_ns: Option<f64>,
-    /// Rows out per row in, of late.
+    /// Its recent rows out per row in.
     pub selectivity: Option<f64>,
 }

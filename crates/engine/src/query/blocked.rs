@@ -1,4 +1,4 @@
-//! Who holds a query up: for people, so that a query that stands still says why.
+//! What holds a query up: for people, so that a query that makes no progress tells why.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use penstock_tasks::step::BlockedOn;
 /// What a query, or a shared source, waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockedBy {
-    /// Whoever takes the results of that output, by its number.
+    /// The reader of the results of that output, by its number.
     Output(usize),
     /// The function that takes dead letters.
     Letters,
