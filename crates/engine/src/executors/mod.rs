@@ -36,6 +36,7 @@ use penstock_tasks::context::Context;
 use penstock_tasks::error::RunError;
 use penstock_tasks::share::ShareGauge;
 use penstock_tasks::step::Task;
+use penstock_tasks::waker::Waker;
 
 /// Stack of a thread that runs tasks: an expression is evaluated by recursion, and a debug build takes large steps.
 const STACK_BYTES: usize = 8 << 20;
@@ -48,12 +49,12 @@ pub(crate) trait SetTimer {
 
 /// Runs tasks.
 pub(crate) trait Executor: SetTimer + Send + Sync {
-    /// Reserves a bell for each of so many tasks. `least_rows` says for each how many rows are worth a wake-up, at least
-    /// one. Wake-ups are kept until the task is installed.
+    /// Reserves wakers for tasks that are still to be made, one for each of their inputs. Wake-ups are kept until the task is
+    /// installed.
     ///
     /// # Errors
     /// When there is no room for so many tasks.
-    fn reserve(&self, least_rows: &[u64]) -> Result<Vec<Arc<Bell>>, StartError>;
+    fn reserve(&self, tasks: &[TaskInputs]) -> Result<Vec<TaskWakers>, StartError>;
 
     /// Installs the tasks of a query, all or none. Their bells were reserved here.
     ///
@@ -75,6 +76,31 @@ pub(crate) trait Executor: SetTimer + Send + Sync {
 
     /// Joins its threads, for good. All tasks have ended.
     fn stop(&self);
+}
+
+/// The inputs of a task that is still to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskInputs {
+    /// How many there are.
+    pub(crate) inputs: usize,
+    /// Fewer rows than this, and no signal, are not worth a wake-up.
+    pub(crate) least_rows: u64,
+}
+
+/// The wakers of a task that is still to be installed.
+pub(crate) struct TaskWakers {
+    /// Wakes the task, whatever for.
+    pub(crate) bell: Arc<Bell>,
+    /// Wakes the task for what has come to an input, one for each.
+    pub(crate) inputs: Vec<Arc<dyn Waker>>,
+}
+
+impl TaskWakers {
+    /// Makes the wakers of a task that looks at all of its inputs whichever it is woken for.
+    fn alike(bell: Arc<Bell>, inputs: usize) -> Self {
+        let inputs = (0..inputs).map(|_| Arc::clone(&bell) as _).collect();
+        Self { bell, inputs }
+    }
 }
 
 /// What an executor did.

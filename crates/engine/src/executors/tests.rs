@@ -169,7 +169,10 @@ impl StubQuery {
     /// Reserves the bells of its tasks.
     pub(super) fn reserve(&self) -> &[Arc<Bell>] {
         let executor = self.executor.upgrade().unwrap();
-        let reserved = executor.reserve(&vec![1; self.desks.len()]).unwrap();
+        let tasks = vec![TaskInputs { inputs: 2, least_rows: 1 }; self.desks.len()];
+        let reserved = executor.reserve(&tasks).unwrap();
+        assert!(reserved.iter().all(|task| task.inputs.len() == 2), "a waker for each input");
+        let reserved: Vec<Arc<Bell>> = reserved.into_iter().map(|task| task.bell).collect();
         for (bell, desk) in reserved.iter().zip(&self.desks) {
             bell.set_pending(Box::new(Waits(Arc::clone(desk))));
         }

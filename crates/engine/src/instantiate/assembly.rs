@@ -16,8 +16,8 @@ use super::outlets::SinkReader;
 use super::{Assembler, Origin, Ways};
 use crate::checkpoint::InputPart;
 use crate::error::StartError;
-use crate::executors::NewTask;
 use crate::executors::bell::Bell;
+use crate::executors::{NewTask, TaskInputs};
 use crate::query::tables::LiveTable;
 use penstock_tasks::account::{self, Account, Role};
 use penstock_tasks::chain::{Chain, Link};
@@ -33,6 +33,8 @@ pub(super) struct Assembly<'a> {
     pub(super) graph: &'a TaskGraph,
     /// The bell of each task, settled before anything is told whom to wake.
     pub(super) bells: Vec<Arc<Bell>>,
+    /// The wakers of each input of each task.
+    inputs: Vec<Vec<Arc<dyn Waker>>>,
     /// How each output is asked for what it holds.
     pub(super) flushes: Vec<Arc<FlushRequest>>,
     /// Where each stream comes from, until its task is made.
@@ -78,14 +80,26 @@ impl<'a> Assembly<'a> {
             TaskKind::Sink(sink) => by.worthwhile_rows(&*writers[sink.output]),
             TaskKind::Operator(_) | TaskKind::Splitter(_) | TaskKind::Lane(_) => 1,
         };
-        let worthwhile: Vec<u64> = graph.tasks.iter().map(|task| worthwhile(&task.kind)).collect();
-        let bells = by.executor.reserve(&worthwhile)?;
+        let task = |kind: &TaskKind| {
+            let inputs = if let TaskKind::Operator(operator) = kind { operator.inputs().count() } else { 1 };
+            TaskInputs { inputs, least_rows: worthwhile(kind) }
+        };
+        let mut tasks: Vec<TaskInputs> = graph.tasks.iter().map(|made| task(&made.kind)).collect();
+        // The rings of lanes are inputs of the merging task, too.
+        for place in graph.edges.iter().flat_map(|edge| &edge.readers) {
+            let inputs = &mut tasks[place.task].inputs;
+            *inputs = (*inputs).max(place.input + 1);
+        }
+        let reserved = by.executor.reserve(&tasks)?;
+        let (bells, inputs): (Vec<Arc<Bell>>, _) =
+            reserved.into_iter().map(|task| (task.bell, task.inputs)).unzip();
         let sinks = &bells[bells.len() - writers.len()..];
         Ok(Self {
             by,
             graph,
             flushes: sinks.iter().map(|bell| Arc::new(FlushRequest::new(Arc::clone(bell) as _))).collect(),
             bells,
+            inputs,
             origins: origins.into_iter().map(Some).collect(),
             writers: writers.into_iter().map(Some).collect(),
             readers: HashMap::new(),
@@ -123,6 +137,12 @@ impl<'a> Assembly<'a> {
         Ok((tasks, self.account, self.tables.live))
     }
 
+    /// Returns what wakes a task for what has come to an input.
+    pub(super) fn input_waker(&self, task: TaskId, input: usize) -> &Arc<dyn Waker> {
+        &self.inputs[task][input]
+    }
+
+    /// Returns what wakes a task for anything else.
     pub(super) fn waker(&self, task: TaskId) -> Arc<dyn Waker> {
         waker(&self.bells[task])
     }

@@ -48,11 +48,11 @@ impl Assembly<'_> {
         waits: &mut Waits,
     ) -> Result<Input, StartError> {
         let (edge, fills, group) = match input {
-            InputSource::Stream(stream) => return self.opened(*stream, task, Vec::new(), waits),
+            InputSource::Stream(stream) => return self.opened(*stream, (task, number), Vec::new(), waits),
             InputSource::Edge { edge, fills, group } => (&self.graph.edges[*edge], fills, *group),
         };
         if let EdgeKind::Shared { stream, .. } = edge.kind {
-            return self.opened(stream, task, fills.clone(), waits);
+            return self.opened(stream, (task, number), fills.clone(), waits);
         }
         let reader =
             self.readers.remove(&(task, number)).expect("TASKGRAPH-1: the task that writes it came before");
@@ -67,20 +67,20 @@ impl Assembly<'_> {
     fn opened(
         &mut self,
         stream: usize,
-        task: TaskId,
+        place: (TaskId, usize),
         fills: Vec<SlotId>,
         waits: &mut Waits,
     ) -> Result<Input, StartError> {
-        let source = self.source(stream, task, fills)?;
+        let source = self.source(stream, place, fills)?;
         waits.sources.push(source.pending());
         Ok(Input::Source(Box::new(source)))
     }
 
-    /// Opens the source of a stream; it wakes that task.
+    /// Opens the source of a stream; it wakes that task for that input.
     pub(super) fn source(
         &mut self,
         number: usize,
-        task: TaskId,
+        (task, input): (TaskId, usize),
         fills: Vec<SlotId>,
     ) -> Result<Source, StartError> {
         let origin = self.origins[number].take().expect("TASKGRAPH-3: a stream is read once");
@@ -98,7 +98,7 @@ impl Assembly<'_> {
         if let Some(part) = self.part {
             source.restore(part, number);
         }
-        source.connect(&self.waker(task));
+        source.connect(self.input_waker(task, input));
         self.account.sources.push(Arc::clone(source.counts()));
         self.account.operators.push(named("stream", Role::Source, source.profile()));
         Ok(source)

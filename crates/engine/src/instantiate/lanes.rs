@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use penstock_graph::{EdgeId, LaneTask, OperatorTask as OperatorSpec, OperatorUse, SplitterTask, TaskId};
+use penstock_graph::{
+    EdgeId, EdgeReader, LaneTask, OperatorTask as OperatorSpec, OperatorUse, SplitterTask, TaskId, TaskKind,
+};
 use penstock_memory::SourceColumns;
 use penstock_plan::Made;
 use penstock_scheduler::Profile;
@@ -49,9 +51,9 @@ pub(super) struct Lanes {
 }
 
 impl Assembly<'_> {
-    /// The task that reads a ring.
-    fn reader_of(&self, edge: EdgeId) -> TaskId {
-        self.graph.edges[edge].readers[0].task
+    /// Returns the input that reads a ring.
+    fn reader_of(&self, edge: EdgeId) -> EdgeReader {
+        self.graph.edges[edge].readers[0]
     }
 
     /// Makes a splitter, and the rings of its lanes.
@@ -59,7 +61,7 @@ impl Assembly<'_> {
         let stream = &self.graph.strands.streams[spec.stream];
         let (columns, count) = (opening::columns(stream), spec.writes.len());
         // The source wakes the splitter, not the merging task.
-        let source = self.source(spec.stream, task, Vec::new())?;
+        let source = self.source(spec.stream, (task, 0), Vec::new())?;
         self.bells[task].row.set_pending(source.pending());
         let budget = self.by.coordinator.options().budget_bytes / count;
         let portion_rows = (budget / (PORTION_SHARE * KEY_BYTES)).clamp(LEAST_PORTION_ROWS, PORTION_ROWS);
@@ -75,10 +77,13 @@ impl Assembly<'_> {
         let mut items_in = Vec::new();
         for &edge in &spec.writes {
             let lane = self.reader_of(edge);
-            let merger = self.graph.tasks[lane].readers[0];
-            let [from, lane, to] = [task, lane, merger].map(|task| self.waker(task));
-            let (item_in, item_out) = way(LANE_ITEMS, &from, &lane);
-            let (part_in, part_out) = way(PART_ITEMS, &lane, &to);
+            let TaskKind::Lane(spec) = &self.graph.tasks[lane.task].kind else {
+                unreachable!("a splitter writes to lanes")
+            };
+            let to = self.reader_of(spec.writes);
+            let read = |place: EdgeReader| self.input_waker(place.task, place.input);
+            let (item_in, item_out) = way(LANE_ITEMS, &self.waker(task), read(lane));
+            let (part_in, part_out) = way(PART_ITEMS, &self.waker(lane.task), read(to));
             items_in.push(item_in);
             lanes.items.push_back(item_out);
             lanes.parts_in.push_back(part_in);
@@ -144,7 +149,7 @@ impl Assembly<'_> {
             edge.writer.filter(|_| is_ours)
         });
         let lane = edge.expect("a lane hands its state over");
-        let penstock_graph::TaskKind::Lane(LaneTask { stream, .. }) = &self.graph.tasks[lane].kind else {
+        let TaskKind::Lane(LaneTask { stream, .. }) = &self.graph.tasks[lane].kind else {
             unreachable!("only lanes hand states over")
         };
         let lanes = self.lanes.remove(stream).expect("TASKGRAPH-1: its lanes came before");

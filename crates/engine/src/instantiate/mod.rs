@@ -30,8 +30,7 @@ use penstock_scheduler::rows_per_run;
 
 use crate::checkpoint::InputPart;
 use crate::error::StartError;
-use crate::executors::bell::Bell;
-use crate::executors::{Executor, NewTask};
+use crate::executors::{Executor, NewTask, TaskInputs, TaskWakers};
 use crate::options::RunOptions;
 use crate::query::tables::LiveTable;
 use assembly::Assembly;
@@ -123,9 +122,9 @@ impl Assembler<'_> {
         }
     }
 
-    /// Reserves the bell of a single task.
-    fn bell(&self) -> Result<Arc<Bell>, StartError> {
-        let reserved = self.executor.reserve(&[1])?;
-        Ok(reserved.into_iter().next().expect("one bell was asked for"))
+    /// Reserves the wakers of a single task with one input.
+    fn wakers(&self) -> Result<TaskWakers, StartError> {
+        let reserved = self.executor.reserve(&[TaskInputs { inputs: 1, least_rows: 1 }])?;
+        Ok(reserved.into_iter().next().expect("the wakers of one task were asked for"))
     }
 }

@@ -50,7 +50,8 @@ impl Assembly<'_> {
         let mut readers = Readers { has_tasks, sinks: Vec::new() };
         let arrivals: Arc<Arrivals> = Arc::default();
         for place in &edge.readers {
-            let reader = writer.join(Arc::clone(&self.bells[place.task]) as _)?;
+            let waker = Arc::clone(self.input_waker(place.task, place.input));
+            let reader = writer.join(waker)?;
             let Some(output) = sink(place.task) else {
                 self.readers.insert((place.task, place.input), (reader, Arc::clone(&arrivals)));
                 continue;

@@ -18,7 +18,7 @@ use super::bell::Bell;
 use super::cell::TaskQueue;
 use super::epoch::{self, Beaten, ROLL_NS, Shared};
 use super::group::Groups;
-use super::{Executor, ExecutorMetrics, NewGroup, SetTimer, join};
+use super::{Executor, ExecutorMetrics, NewGroup, SetTimer, TaskInputs, TaskWakers, join};
 use crate::clock::now_ns;
 use crate::error::StartError;
 use crate::options::EngineOptions;
@@ -108,12 +108,13 @@ impl SetTimer for StateExecutor {
 }
 
 impl Executor for StateExecutor {
-    fn reserve(&self, least_rows: &[u64]) -> Result<Vec<Arc<Bell>>, StartError> {
-        let reserve = |&least_rows: &u64| {
+    fn reserve(&self, tasks: &[TaskInputs]) -> Result<Vec<TaskWakers>, StartError> {
+        let reserve = |task: &TaskInputs| {
             let reserved = Reserved::new(&self.queue).ok_or(StartError::TooManyTasks { most: MOST_TASKS })?;
-            Ok(Bell::new(least_rows, Box::new(QueueWay::new(reserved, &self.queue, &self.rules))))
+            let way = QueueWay::new(reserved, &self.queue, &self.rules);
+            Ok(TaskWakers::alike(Bell::new(task.least_rows, Box::new(way)), task.inputs))
         };
-        least_rows.iter().map(reserve).collect()
+        tasks.iter().map(reserve).collect()
     }
 
     fn install(self: Arc<Self>, group: NewGroup) -> Result<(), StartError> {

@@ -125,12 +125,13 @@ fn a_plan_knows_which_active_queries_read_a_shared_source() {
 fn rows_that_are_reserved_and_not_used_are_free_again() {
     let executor = StateExecutor::new(&options(), u64::MAX);
     let most = MOST_TASKS;
-    let all = executor.reserve(&vec![1; most - 1]).unwrap();
-    let refused = executor.reserve(&[1, 1]).map(|bells| bells.len());
+    let tasks = |count| vec![TaskInputs { inputs: 1, least_rows: 1 }; count];
+    let all = executor.reserve(&tasks(most - 1)).unwrap();
+    let refused = executor.reserve(&tasks(2)).map(|reserved| reserved.len());
     assert!(matches!(refused, Err(StartError::TooManyTasks { most }) if most == MOST_TASKS), "{refused:?}");
-    assert_eq!(executor.reserve(&[1]).unwrap().len(), 1, "the one of the two that there was room for");
+    assert_eq!(executor.reserve(&tasks(1)).unwrap().len(), 1, "the one of the two that there was room for");
     drop(all);
-    assert_eq!(executor.reserve(&vec![1; most]).unwrap().len(), most);
+    assert_eq!(executor.reserve(&tasks(most)).unwrap().len(), most);
 }
 
 /// A policy that is kept from going on, as one is whose thread gets no processor.

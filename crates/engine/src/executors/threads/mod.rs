@@ -18,7 +18,7 @@ use super::cell::{Ran, TaskCell, USUAL_QUANTUM};
 use super::epoch::{self, Beaten, Shared};
 use super::group::Groups;
 use super::meter::CpuMeter;
-use super::{Executor, ExecutorMetrics, NewGroup, SetTimer, join, spawn};
+use super::{Executor, ExecutorMetrics, NewGroup, SetTimer, TaskInputs, TaskWakers, join, spawn};
 use crate::clock::now_ns;
 use crate::error::StartError;
 use crate::options::EngineOptions;
@@ -121,8 +121,11 @@ impl SetTimer for ThreadsExecutor {
 }
 
 impl Executor for ThreadsExecutor {
-    fn reserve(&self, least_rows: &[u64]) -> Result<Vec<Arc<Bell>>, StartError> {
-        Ok(least_rows.iter().map(|&least_rows| Bell::new(least_rows, Box::<ThreadWay>::default())).collect())
+    fn reserve(&self, tasks: &[TaskInputs]) -> Result<Vec<TaskWakers>, StartError> {
+        let reserve = |task: &TaskInputs| {
+            TaskWakers::alike(Bell::new(task.least_rows, Box::<ThreadWay>::default()), task.inputs)
+        };
+        Ok(tasks.iter().map(reserve).collect())
     }
 
     fn install(self: Arc<Self>, group: NewGroup) -> Result<(), StartError> {
