@@ -21,6 +21,7 @@ CONVERTED = [
     "plan",
     "graph",
     "tasks",
+    "engine",
     "workloads",
     "border",
 ]

@@ -405,7 +405,7 @@ proptest! {
             *text.pointer_mut(&all[place.index(all.len())]).unwrap() = by.get(&odd).clone();
         }
         if let Ok(plan) = Plan::from_json(&text.to_string()) {
-            prop_assert!(run_with(&plan, &RunOptions::default(), &[]).is_ok(), "P1: a plan that exists can run: {}", text);
+            prop_assert!(run_with(&plan, &RunOptions::default(), &[]).is_ok(), "PLAN-1: a plan that exists can run: {}", text);
             prop_assert_eq!(&Plan::from_json(&plan.to_json().unwrap()).unwrap(), &plan);
         }
     }
@@ -421,7 +421,7 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         if let Ok(plan) = Plan::from_json(&text) {
-            prop_assert!(run_with(&plan, &RunOptions::default(), &[]).is_ok(), "P1: a plan that exists can run: {}", text);
+            prop_assert!(run_with(&plan, &RunOptions::default(), &[]).is_ok(), "PLAN-1: a plan that exists can run: {}", text);
         }
     }
 }
