@@ -96,7 +96,10 @@ fn check_round_trip(plan: &Plan) {
     assert_eq!(again.schema(), plan.schema());
     assert_eq!(again.time(), plan.time());
     assert_eq!(again.to_json().unwrap(), json);
-    assert!(running::run_with(&again, &RunOptions::default(), &[]).is_ok(), "PLAN-1: a plan that exists can run");
+    assert!(
+        running::run_with(&again, &RunOptions::default(), &[]).is_ok(),
+        "PLAN-1: a plan that exists can run"
+    );
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub trait Policy: Send + Sync {
     /// Replaces `decisions` by one for each task of the snapshot, in the same order.
     fn plan(&mut self, snapshot: &Snapshot, decisions: &mut Vec<Decision>);
 
-    /// Keeps what it knows of a query that has no task at work: snapshots go on without the query until it has again. A
+    /// Keeps what it knows of a query that has no task at work: the next snapshots go without the query until it has again. A
     /// query that is missing from a snapshot otherwise has gone, and so has what was known of it.
     fn rest(&mut self, query: u64) {
         let _ = query;

@@ -309,6 +309,19 @@ fn what_is_known_of_a_query_at_rest_is_kept_until_it_ends() {
 }
 
 #[test]
+fn a_query_that_rests_between_two_plans_and_goes_later_is_forgotten() {
+    let (mut policy, mut snapshot) = with_a_slower_query();
+    assert_eq!(thresholds(&mut policy, &snapshot), [1024, 2048]);
+    policy.rest(snapshot.queries[1].id);
+    assert_eq!(thresholds(&mut policy, &snapshot), [1024, 2048], "it is at work again");
+    let (gone, task) = (snapshot.queries.pop().unwrap(), snapshot.tasks.pop().unwrap());
+    assert_eq!(thresholds(&mut policy, &snapshot), [1024]);
+    snapshot.queries.push(gone);
+    snapshot.tasks.push(task);
+    assert_eq!(thresholds(&mut policy, &snapshot), [1024, 1024]);
+}
+
+#[test]
 fn parameters_of_a_policy_are_set_by_name() {
     let mut policy = Adaptive::default();
     let snapshot = snapshot(0, vec![task(20.0, 1.0, 1, &[])]);

@@ -16,7 +16,7 @@ mod latency;
 mod output_cost;
 mod thresholds;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use self::latency::Latency;
 use self::output_cost::{LEAST_OUTPUT_COST_NS, OutputCosts};
@@ -47,6 +47,8 @@ pub struct Adaptive {
     queries: Vec<QueryState>,
     /// Those of queries that are at rest, by their ids.
     resting: HashMap<u64, QueryState>,
+    /// Queries that have come to rest since the last snapshot.
+    goes_to_rest: HashSet<u64>,
     fixed: Option<Thresholds>,
 }
 
@@ -65,6 +67,7 @@ impl Adaptive {
 
     /// Lines up the states with the queries: new ones begin, and those of queries that have gone are dropped.
     fn line_up(&mut self, queries: &[QueryView]) {
+        let goes_to_rest = std::mem::take(&mut self.goes_to_rest);
         let ids = self.queries.iter().map(|state| state.id);
         if ids.eq(queries.iter().map(|query| query.id)) {
             return;
@@ -77,6 +80,7 @@ impl Adaptive {
             let new = || QueryState { id, latency: Latency::default(), thresholds: thresholds.clone() };
             known.remove(&id).or_else(|| resting.remove(&id)).unwrap_or_else(new)
         }));
+        resting.extend(known.into_iter().filter(|(id, _)| goes_to_rest.contains(id)));
     }
 
     fn observe(&mut self, snapshot: &Snapshot) {
@@ -141,13 +145,12 @@ impl Policy for Adaptive {
     }
 
     fn rest(&mut self, query: u64) {
-        if let Some(index) = self.queries.iter().position(|state| state.id == query) {
-            self.resting.insert(query, self.queries.remove(index));
-        }
+        self.goes_to_rest.insert(query);
     }
 
     fn forget(&mut self, query: u64) {
         self.resting.remove(&query);
+        self.goes_to_rest.remove(&query);
     }
 
     /// By ADAPTIVE-3.
