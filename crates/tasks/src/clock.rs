@@ -1,6 +1,6 @@
 //! The clock as tasks see it.
 //!
-//! Tasks never read a clock of the system: whoever hosts them passes one in. A query has two times. *System* time is
+//! Tasks never read a clock of the system: their host passes one in. A query has two times. *System* time is
 //! what costs, latencies and rates are measured by. *Query* time decides when a source is idle and when windows close
 //! without rows; a test may move it by hand, while system time goes on.
 

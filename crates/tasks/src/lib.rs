@@ -2,7 +2,7 @@
 //!
 //! A *task* is what runs without a pause: rows from a source or from edges pass stateless operators as selections,
 //! perhaps an operator with state, and leave by the next edge. The sink after the last edge makes Arrow of them. A task
-//! takes one step at a time. It knows the wakers of its neighbours and the context of its query, and nothing of who runs
+//! takes one step at a time. It knows the wakers of its neighbours and the context of its query, and nothing of what runs
 //! it: no engine, no query, no thread, and no clock but the one it is given.
 //!
 //! - [`step`], [`context`], [`waker`], [`clock`], [`checkpoint`], [`functions`]: what a task is given, and what it gives

@@ -138,7 +138,7 @@ impl Rejects {
     }
 }
 
-/// The rejected rows as they came to the operator, each with its name and the reason.
+/// Returns the rejected rows as they came to the operator, each with its name and the reason.
 fn letters(
     name: &str,
     sight: &Sight,
@@ -165,7 +165,7 @@ fn letters(
         .collect()
 }
 
-/// Rows, with the operator that rejected them and the reason for each.
+/// Returns rows with the operator that rejected them and the reason for each.
 fn letter(
     name: &str,
     rows: &RecordBatch,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod connectors;
 mod ends;
 mod engine;
 mod graph;

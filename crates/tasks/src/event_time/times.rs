@@ -2,7 +2,7 @@
 
 use penstock_memory::{Column, Physical, Run, SlotId, Values};
 
-/// Puts the times of a column, moved by `offset`, where they stand as 64 bits; of ends of windows, the last tick before.
+/// Puts the times of a column, moved by `offset`, into a slot as 64 bits; of ends of windows, the last tick before.
 pub fn place_time(run: &mut Run, column: usize, slot: SlotId, (offset, is_end): (i64, bool)) {
     run.ready(&[column]);
     if offset != 0 {

@@ -123,7 +123,7 @@ struct Shared {
     gate: Mutex<Gate>,
     /// Rows that were pushed and are not done with, also those of the batch that the source has taken.
     rows: AtomicU64,
-    /// Batches without rows, which may still say how far event time has come.
+    /// Batches without rows, which may still move the watermark.
     empty: AtomicU64,
     arrivals: Arrivals,
     /// Why no other batch comes, [`DROPPED`] or [`CUT`]: then the end waits as well.
@@ -183,7 +183,7 @@ impl Shared {
     }
 }
 
-/// Refers to a feed, whoever holds its ends.
+/// Refers to a feed, whichever threads hold its ends.
 #[derive(Clone)]
 pub struct FeedHandle(Arc<Shared>);
 

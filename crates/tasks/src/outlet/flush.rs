@@ -17,7 +17,7 @@ impl FlushRequest {
         Self { requested: AtomicBool::new(false), sink }
     }
 
-    /// Asks.
+    /// Asks the sink, and wakes it.
     pub fn request(&self) {
         self.requested.store(true, Ordering::Release);
         self.sink.ring();

@@ -289,7 +289,7 @@ impl Outlet {
         if self.readers.has_tasks {
             self.due.push_back(due);
         } else if !for_tasks {
-            // At the end, sinks ask how far event time has come: there is nothing left that this could cut short.
+            // At the end, sinks ask for the watermark: there is nothing left that this could cut short.
             if matches!(due, Due::Signal(Signal::End)) && self.placed > NEVER {
                 self.due.push_back(Due::Watermark(self.placed));
             }

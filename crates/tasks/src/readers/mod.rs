@@ -12,6 +12,7 @@
 //! READERS-1. Rows count as pending from when they are available until they are acknowledged: also those of the batch that
 //!     was polled last, and runs that the task has not finished.
 //! READERS-2. A reader that has returned [`Polled::Pending`] wakes its task when that may have changed.
+//! READERS-3. While the query drains, a reader gives out what it has taken in already, and then ends.
 
 pub mod pull;
 pub mod push;

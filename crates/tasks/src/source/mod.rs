@@ -169,7 +169,7 @@ impl Source {
         self.kept = Some(number);
     }
 
-    /// Keeps how far it has come.
+    /// Keeps the largest time that it has seen.
     pub fn keep(&self, context: &Context) {
         if let (Some(clock), Some(number), Some(state)) = (&self.clock, self.kept, context.state()) {
             state.keep_latest(number, clock.progress.latest());
@@ -245,7 +245,7 @@ impl Source {
                     Available::Ended => Found::Ended,
                 });
             }
-            // A batch without rows may still say how far event time has come.
+            // A batch without rows may still move the watermark.
             if self.raise_mark() {
                 return Ok(Found::Watermark(self.watermark()));
             }

@@ -58,7 +58,7 @@ pub struct OperatorTask {
     idles: Vec<u64>,
     /// What lanes that have ended have left.
     rests: Vec<(Box<dyn Stateful>, Charged)>,
-    /// Whether the end of all inputs has come.
+    /// Whether all inputs have ended.
     has_ended: bool,
     /// Whether more will come, in another run.
     pauses: bool,
@@ -209,7 +209,7 @@ impl OperatorTask {
         }
     }
 
-    /// Advances the watermark of one input, and with it that of the task if no other one is behind.
+    /// Advances the watermark of one input, and with it that of the task, if no other input lags.
     fn advance_input(&mut self, input: usize, watermark: i64) {
         if let Some(watermark) = self.frontier.advance(input, watermark) {
             self.advance(watermark);
