@@ -89,10 +89,15 @@ impl Trial {
         assert!(push(&mut self.feeds[stream], batch));
     }
 
-    /// Waits until the query has taken in so many rows.
+    /// Waits until the query has taken in so many rows, and its operators have them.
     fn settle(&self, rows: u64) {
         let started = Instant::now();
-        while self.query.metrics().rows.rows_in < rows {
+        let is_settled = || {
+            let seen = self.query.metrics().rows;
+            let done = seen.contributed + seen.filtered + seen.late + seen.shed + seen.rejected;
+            seen.rows_in >= rows && done >= seen.rows_in + seen.copied
+        };
+        while !is_settled() {
             assert!(started.elapsed() < EVER, "the rows were never taken in");
             std::thread::sleep(Duration::from_millis(1));
         }
