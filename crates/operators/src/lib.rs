@@ -5,6 +5,7 @@
 //! room for.
 //!
 //! - [`filter`], [`project`], [`lookup`]: stateless, chained
+//! - [`indexed_table`]: tables that lookups read, and that others may replace
 //! - [`grouping`]: stateless, before rows that are distributed to several workers by key
 //! - [`windows`]: aggregation in tumbling, sliding and session windows
 //! - [`join`]: two streams, joined within windows
@@ -20,6 +21,7 @@ pub mod aggregates;
 pub mod contract;
 pub mod filter;
 pub mod grouping;
+pub mod indexed_table;
 pub mod join;
 pub mod keys;
 pub mod lookup;
@@ -32,9 +34,10 @@ pub mod windows;
 pub use contract::{HeldRows, Late, SnapshotError, StateSnapshot, Stateful};
 pub use filter::Filter;
 pub use grouping::Grouping;
+pub use indexed_table::{IndexedTable, TablePlace};
 pub use join::{JoinKind, JoinPort, JoinSpec, WindowJoin};
 pub use keys::KeyIndex;
-pub use lookup::{Lookup, LookupKind, LookupPlace, LookupTable};
+pub use lookup::{Lookup, LookupKind};
 pub use penstock_progress::laws;
 pub use project::Project;
 pub use top_k::{TopK, TopKPort, TopKSpec};

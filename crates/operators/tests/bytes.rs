@@ -15,7 +15,7 @@ use columns::{Cell, Value, stored, text};
 use penstock_memory::{ColumnBuf, Physical, Run};
 use penstock_operators::aggregates::{AccumulatorFactory, AggregateKind};
 use penstock_operators::windows::{WindowPort, WindowSpec, windowed};
-use penstock_operators::{KeyIndex, LookupTable, Stateful};
+use penstock_operators::{IndexedTable, KeyIndex, Stateful};
 use penstock_progress::{Aligned, Windows};
 use proptest::prelude::*;
 
@@ -416,13 +416,13 @@ fn a_lookup_table_knows_its_size() {
             ("alias", views(rows)),
             ("gaps", gaps(rows)),
         ]);
-        let made = LookupTable::new(&batch, &[0]).unwrap().unwrap();
+        let made = IndexedTable::new(&batch, &[0]).unwrap().unwrap();
         drop(batch);
         assert_near(made.bytes(), grown(start), 2 * 1024, &format!("{rows} rows"));
 
         let start = LIVE.get();
         let batch = table(vec![("name", strings(rows)), ("id", ids(rows))]);
-        let made = LookupTable::new(&batch, &[0]).unwrap().unwrap();
+        let made = IndexedTable::new(&batch, &[0]).unwrap().unwrap();
         drop(batch);
         assert_near(made.bytes(), grown(start), 2 * 1024, &format!("{rows} rows by name"));
     }
@@ -435,7 +435,7 @@ fn strings_that_two_columns_share_count_once() {
     let names = Arc::new(StringArray::from_iter_values((0..rows).map(long))) as ArrayRef;
     let one = table(vec![("id", Arc::clone(&ids)), ("name", Arc::clone(&names))]);
     let two = table(vec![("id", ids), ("name", Arc::clone(&names)), ("alias", names)]);
-    let bytes = |batch: &RecordBatch| LookupTable::new(batch, &[0]).unwrap().unwrap().bytes();
+    let bytes = |batch: &RecordBatch| IndexedTable::new(batch, &[0]).unwrap().unwrap().bytes();
     let more = bytes(&two) - bytes(&one);
     assert!((rows * 16..rows * 16 + 1024).contains(&more), "{more} bytes for {rows} views");
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use penstock_operators::{LookupPlace, LookupTable};
+use penstock_operators::{IndexedTable, TablePlace};
 
 use crate::function::Function;
 
@@ -11,7 +11,7 @@ use crate::function::Function;
 #[derive(Clone, Default)]
 pub struct Resources {
     /// The place at which each table of the plan is found.
-    tables: Vec<(Arc<LookupTable>, LookupPlace)>,
+    tables: Vec<(Arc<IndexedTable>, TablePlace)>,
     /// Functions of the plan, each with the one that is called in its place.
     functions: Vec<(Function, Function)>,
 }
@@ -30,21 +30,21 @@ impl Resources {
     }
 
     /// Opens a place for a table, or returns the one that it has: all instances look rows up in the same place.
-    pub fn open_table(&mut self, table: &Arc<LookupTable>) -> LookupPlace {
+    pub fn open_table(&mut self, table: &Arc<IndexedTable>) -> TablePlace {
         if let Some(place) = self.find(table) {
             return place;
         }
-        let place = LookupPlace::new(Arc::clone(table));
+        let place = TablePlace::new(Arc::clone(table));
         self.tables.push((Arc::clone(table), place.clone()));
         place
     }
 
     /// Returns the place of a table; one of its own if none was opened.
-    pub(crate) fn table(&self, table: &Arc<LookupTable>) -> LookupPlace {
-        self.find(table).unwrap_or_else(|| LookupPlace::new(Arc::clone(table)))
+    pub(crate) fn table(&self, table: &Arc<IndexedTable>) -> TablePlace {
+        self.find(table).unwrap_or_else(|| TablePlace::new(Arc::clone(table)))
     }
 
-    fn find(&self, table: &Arc<LookupTable>) -> Option<LookupPlace> {
+    fn find(&self, table: &Arc<IndexedTable>) -> Option<TablePlace> {
         let found = self.tables.iter().find(|(written, _)| Arc::ptr_eq(written, table));
         found.map(|(_, place)| place.clone())
     }
@@ -62,10 +62,10 @@ mod tests {
 
     use super::*;
 
-    fn table() -> Arc<LookupTable> {
+    fn table() -> Arc<IndexedTable> {
         let keys = Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
         let batch = RecordBatch::try_from_iter([("k", keys)]).unwrap();
-        Arc::new(LookupTable::new(&batch, &[0]).unwrap().ok().unwrap())
+        Arc::new(IndexedTable::new(&batch, &[0]).unwrap().ok().unwrap())
     }
 
     #[test]

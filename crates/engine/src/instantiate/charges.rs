@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use penstock_graph::strands::StageSpec;
 use penstock_memory::Coordinator;
 use penstock_memory::coordinator::StateAccount;
-use penstock_operators::LookupTable;
+use penstock_operators::IndexedTable;
 use penstock_plan::{KeyedTable, Resources};
 
 use crate::error::StartError;
@@ -17,7 +17,7 @@ pub(super) type Charge = Arc<Mutex<StateAccount>>;
 /// The tables of a query.
 #[derive(Default)]
 pub(super) struct Tables {
-    charges: Vec<(Arc<LookupTable>, Charge)>,
+    charges: Vec<(Arc<IndexedTable>, Charge)>,
     /// The tables, for those who replace them.
     pub(super) live: Vec<LiveTable>,
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use penstock_memory::coordinator::StateAccount;
-use penstock_operators::LookupPlace;
+use penstock_operators::TablePlace;
 use penstock_plan::KeyedTable;
 use penstock_types::{PlanError, closest};
 
@@ -18,7 +18,7 @@ pub(crate) struct LiveTable {
     /// The columns of the rows that are looked up in it.
     stream: SchemaRef,
     /// Where all instances find it.
-    place: LookupPlace,
+    place: TablePlace,
     /// What it is charged; gone with the tasks that look rows up in it.
     charged: Weak<Mutex<StateAccount>>,
 }
@@ -28,7 +28,7 @@ impl LiveTable {
     pub(crate) fn new(
         table: KeyedTable,
         stream: SchemaRef,
-        place: LookupPlace,
+        place: TablePlace,
         charged: &Arc<Mutex<StateAccount>>,
     ) -> Self {
         Self { table: Mutex::new(table), stream, place, charged: Arc::downgrade(charged) }

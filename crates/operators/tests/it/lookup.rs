@@ -10,8 +10,8 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use columns::{Cell, Value, any_key, columns, read, rows, stored, text};
 use penstock_memory::{Physical, Run, SlotId};
-use penstock_operators::lookup::DuplicateKey;
-use penstock_operators::{Lookup, LookupKind, LookupPlace, LookupTable, Stateless};
+use penstock_operators::indexed_table::DuplicateKey;
+use penstock_operators::{IndexedTable, Lookup, LookupKind, Stateless, TablePlace};
 use proptest::prelude::*;
 
 type Row = Vec<Cell>;
@@ -66,7 +66,7 @@ fn without_duplicates(rows: Vec<Row>, keys: usize) -> Vec<Row> {
 
 /// Passes stream rows through a lookup, each with its number; returns the results by number.
 fn look_up(
-    table: &Arc<LookupTable>,
+    table: &Arc<IndexedTable>,
     kind: LookupKind,
     kinds: &[Physical],
     probe: &[Row],
@@ -78,7 +78,7 @@ fn look_up(
     let keys: Vec<SlotId> = kinds.iter().map(|kind| run.add_slot(*kind)).collect();
     let filled: Vec<SlotId> = fill.iter().map(|kind| run.add_slot(*kind)).collect();
     let mut lookup = Lookup::new(
-        LookupPlace::new(Arc::clone(table)),
+        TablePlace::new(Arc::clone(table)),
         kind,
         keys.clone(),
         filled.iter().copied().enumerate().collect(),
@@ -132,7 +132,7 @@ proptest! {
         types.extend([DataType::Int64, DataType::Utf8]);
         let table = without_duplicates(table, keys.len());
         let on: Vec<usize> = (0..keys.len()).collect();
-        let indexed = Arc::new(LookupTable::new(&batch(&types, &table), &on).unwrap().ok().unwrap());
+        let indexed = Arc::new(IndexedTable::new(&batch(&types, &table), &on).unwrap().ok().unwrap());
         let model: HashMap<Row, Row> = table.iter().filter(|row| has_key(row, keys.len()))
             .map(|row| (row[..keys.len()].to_vec(), row[keys.len()..].to_vec())).collect();
         prop_assert_eq!(indexed.len(), model.len());
@@ -160,7 +160,7 @@ proptest! {
             let first = seen.insert((*key)?, second)?;
             Some(DuplicateKey { first, second })
         });
-        prop_assert_eq!(LookupTable::new(&table, &[0]).unwrap().err(), expected);
+        prop_assert_eq!(IndexedTable::new(&table, &[0]).unwrap().err(), expected);
     }
 }
 
@@ -173,7 +173,7 @@ fn an_empty_table_matches_nothing() {
     let types = [DataType::Int64, DataType::Utf8];
     let all_null = batch(&types, &[vec![None, text("nobody sees this")]]);
     for table in [batch(&types, &[]), all_null.slice(0, 0), all_null] {
-        let indexed = Arc::new(LookupTable::new(&table, &[0]).unwrap().ok().unwrap());
+        let indexed = Arc::new(IndexedTable::new(&table, &[0]).unwrap().ok().unwrap());
         assert!(indexed.is_empty());
         let probe = [vec![int(1)], vec![None]];
         let look = |kind| look_up(&indexed, kind, &[Physical::I64], &probe, &[0, 1], &[Physical::View]);
@@ -185,7 +185,7 @@ fn an_empty_table_matches_nothing() {
 #[test]
 fn a_table_of_keys_alone_keeps_the_rows_that_are_in_it() {
     let table = batch(&[DataType::Int64], &[vec![int(2)], vec![int(4)]]);
-    let indexed = Arc::new(LookupTable::new(&table, &[0]).unwrap().ok().unwrap());
+    let indexed = Arc::new(IndexedTable::new(&table, &[0]).unwrap().ok().unwrap());
     let probe: Vec<Row> = (0..6).map(|key| vec![int(key)]).collect();
     let look = |kind| look_up(&indexed, kind, &[Physical::I64], &probe, &[0, 2, 3, 4], &[]);
     assert_eq!(look(LookupKind::Inner), [(2, vec![]), (4, vec![])]);
@@ -202,7 +202,7 @@ fn the_columns_of_a_key_may_stand_anywhere_in_the_table() {
         ],
     );
     // The key is (third, first); the remaining column is the second.
-    let indexed = Arc::new(LookupTable::new(&table, &[2, 0]).unwrap().ok().unwrap());
+    let indexed = Arc::new(IndexedTable::new(&table, &[2, 0]).unwrap().ok().unwrap());
     let probe = [
         vec![Some(Value::Float(0.0)), text("x")],
         vec![Some(Value::Float(-f64::NAN)), text("y")],

@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DataType, Field, Schema};
 use penstock_memory::batch::{decoded, valid_column};
-use penstock_operators::{LookupKind, LookupTable};
+use penstock_operators::{IndexedTable, LookupKind};
 use penstock_types::{PlanError, TypeName, describe_field};
 
 pub(crate) use portable::PortableTable;
@@ -25,7 +25,7 @@ pub struct KeyedTable {
     kind: LookupKind,
     /// The name by which another table takes its place.
     name: Option<String>,
-    indexed: Arc<LookupTable>,
+    indexed: Arc<IndexedTable>,
 }
 
 impl fmt::Debug for KeyedTable {
@@ -105,7 +105,7 @@ impl KeyedTable {
     }
 
     /// The indexed table.
-    pub fn indexed(&self) -> &Arc<LookupTable> {
+    pub fn indexed(&self) -> &Arc<IndexedTable> {
         &self.indexed
     }
 
@@ -166,7 +166,7 @@ fn as_stream_type(column: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
 }
 
 /// Indexes a normalised table by its key columns, as the types that the stream has.
-fn index(table: &RecordBatch, on: &[String], stream: &Schema) -> Result<Arc<LookupTable>, PlanError> {
+fn index(table: &RecordBatch, on: &[String], stream: &Schema) -> Result<Arc<IndexedTable>, PlanError> {
     let schema = table.schema();
     check_unique(
         schema.fields().iter().map(|field| field.name().as_str()),
@@ -212,7 +212,7 @@ fn index(table: &RecordBatch, on: &[String], stream: &Schema) -> Result<Arc<Look
         keys.push(number);
     }
     let keyed = RecordBatch::try_new(Arc::new(Schema::new(keyed_fields)), columns).map_err(arrow)?;
-    let indexed = LookupTable::new(&keyed, &keys).map_err(arrow)?.map_err(|twice| {
+    let indexed = IndexedTable::new(&keyed, &keys).map_err(arrow)?.map_err(|twice| {
         PlanError::Invalid(format!(
             "the lookup table has the same key in rows {} and {}; each key must stand in it once",
             twice.first, twice.second
