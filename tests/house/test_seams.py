@@ -62,7 +62,7 @@ def names_any(text: str, names: set[str]) -> bool:
 
 
 def who_know(step: str) -> list[str]:
-    """The files that know of a step: they declare or name its types, or define its method. A machine counts once."""
+    """The files that know of a step: they declare or name its types, or define its method."""
     own, its_machine = STEPS / f"{step}.rs", machine(step)
     names = types({own, *its_machine})
     assert names, f"{own} declares no type"
