@@ -10,10 +10,11 @@ use crate::compile::Expression;
 use crate::expr::BinaryOp;
 use crate::failure::{Failures, Rejected};
 use crate::intermediate::{Intermediate, column_of, joined_mask, one_row};
+use crate::label::{Label, MapLabel};
 use crate::logic::logic;
 use crate::map::Map;
 use crate::matching::matches;
-use crate::node::{CompiledNode, Label, MapLabel};
+use crate::node::CompiledNode;
 use crate::operand::with_number;
 use crate::scaled::{self, Scale, UNSCALED};
 

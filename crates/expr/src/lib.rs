@@ -29,6 +29,7 @@ mod format;
 pub mod function;
 mod instructions;
 mod intermediate;
+mod label;
 pub mod literal;
 pub mod logic;
 mod map;

@@ -10,7 +10,7 @@ use penstock_types::{ComputeError, TypeName};
 use crate::calendar::{CalendarField, parts};
 use crate::conversion::{self, Rounding, any_wanted, decimal_to_f64, float_to_decimal, widen};
 use crate::format::{format, shown};
-use crate::node::MapLabel;
+use crate::label::MapLabel;
 use crate::parse::parse;
 use crate::rounding::{abs, round_float};
 use crate::strings::{any_not_text, change_case, lengths};

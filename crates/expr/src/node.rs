@@ -6,23 +6,10 @@ use arrow_schema::DataType;
 use penstock_memory::{ColumnBuf, Physical, SlotId};
 
 use crate::expr::BinaryOp;
+use crate::label::{Label, MapLabel};
 use crate::map::Map;
 use crate::matching::Match;
 use crate::scaled::Scale;
-
-/// The part of the expression that an error names, and the type it computes in.
-#[derive(Debug)]
-pub(crate) struct Label {
-    pub(crate) text: String,
-    pub(crate) type_name: String,
-}
-
-/// The label of a map for its errors, and the type of its input.
-#[derive(Debug)]
-pub(crate) struct MapLabel {
-    pub(crate) label: Arc<Label>,
-    pub(crate) from: DataType,
-}
 
 /// One step of a compiled expression.
 #[derive(Debug)]

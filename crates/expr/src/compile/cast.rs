@@ -13,9 +13,10 @@ use crate::compile::constant::constant;
 use crate::compile::{Typed, label, physical};
 use crate::conversion::Rounding;
 use crate::expr::Expr;
+use crate::label::Label;
 use crate::literal::Literal;
 use crate::map::Map;
-use crate::node::{CompiledNode, Label};
+use crate::node::CompiledNode;
 use crate::typing::{
     finer, integer, is_binary, is_float, is_string, per_day, stored_range, unit_of, units_in, whole_range,
 };

@@ -25,8 +25,9 @@ use crate::compile::cast::cast;
 use crate::compile::constant::{constant, number};
 use crate::compile::unify::unify;
 use crate::expr::{BinaryOp, Expr, Kind, UnaryOp};
+use crate::label::Label;
 use crate::literal::Literal;
-use crate::node::{CompiledNode, Label};
+use crate::node::CompiledNode;
 use crate::scaled::UNSCALED;
 use crate::typing::{integer, is_float};
 
