@@ -45,8 +45,8 @@ def test_a_plan_that_is_exchanged_has_parts_that_read_one_log() -> None:
 
 def test_several_outputs_share_what_they_have_in_common() -> None:
     common = PRICES.filter(col("price") > 1)
-    plans = ps.outputs(rows=common, keys=common.select("key"))
-    assert heads(plans.explain(physical=True)) == ["filter", "select", "sink rows", "sink keys"]
+    plans = ps.outputs(rows=common, dear=common.filter(col("price") > 5))
+    assert heads(plans.explain(physical=True)) == ["filter", "filter", "sink rows", "sink dear"]
 
 
 def test_a_query_says_what_runs() -> None:

@@ -10,9 +10,9 @@ use penstock_types::OutsideError;
 
 use crate::error::{RunError, StartError};
 use crate::instantiate::SharedStream;
-use crate::plan::Plan;
 use crate::query::state::State;
 use crate::query::{BlockedBy, Query, Status};
+use penstock_plan::Plan;
 use penstock_tasks::context::Phase;
 use penstock_tasks::results::Results;
 use penstock_tasks::shared::{Entrance, Lag};

@@ -10,14 +10,14 @@ use crate::judging::judge;
 use crate::layout::lay_out;
 use crate::options::Chaining;
 use crate::order::{Pieces, order};
-use crate::request::Request;
+use crate::request::GraphRequest;
 use crate::spread::{Spread, spread};
 use crate::strands::Strands;
 
 impl TaskGraph {
     /// Makes the graph of some plans.
-    pub fn of(outputs: &Outputs, request: &Request) -> Result<Self, PlanError> {
-        let Request { chaining, spreading, keeps_rejected, ref shared } = *request;
+    pub fn of(outputs: &Outputs, request: &GraphRequest) -> Result<Self, PlanError> {
+        let GraphRequest { chaining, spreading, keeps_rejected, ref shared } = *request;
         let mut strands = Strands::of(outputs, keeps_rejected)?;
         let mut shared = shared.clone();
         shared.resize(strands.streams.len(), None);

@@ -138,7 +138,7 @@ struct Drafting<'a> {
 }
 
 /// A strand while its tasks are made.
-struct Position {
+struct StrandRows {
     /// Where its rows are.
     inputs: Vec<DraftInput>,
     /// The stages that the operator at its end runs, if there is one.
@@ -228,7 +228,7 @@ impl Drafting<'_> {
     }
 
     /// Makes the task that a strand begins with, if it has one of its own.
-    fn begin(&mut self, number: StrandId, to: Option<OperatorId>, tail: Range<usize>) -> Position {
+    fn begin(&mut self, number: StrandId, to: Option<OperatorId>, tail: Range<usize>) -> StrandRows {
         let strand = &self.strands.strands[number];
         let count = strand.segment.stages.len();
         // What runs together with the beginning, and what is left then.
@@ -239,39 +239,39 @@ impl Drafting<'_> {
                 let input = DraftInput::Stream(*stream);
                 let is_chained = self.chain && to.is_some_and(|operator| self.takes_stream(operator));
                 if is_chained || !self.chain && self.is_shared[*stream] {
-                    Position { inputs: vec![input], tail }
+                    StrandRows { inputs: vec![input], tail }
                 } else {
-                    Position { inputs: vec![self.push(number, first, vec![input])], tail: rest }
+                    StrandRows { inputs: vec![self.push(number, first, vec![input])], tail: rest }
                 }
             }
             Begin::Results(operator) if self.is_exchanged(*operator) => {
                 let parts = self.push_operator(*operator, number, 0..0);
                 if self.chain {
-                    Position { inputs: vec![self.push(number, first, parts)], tail: rest }
+                    StrandRows { inputs: vec![self.push(number, first, parts)], tail: rest }
                 } else {
-                    Position { inputs: parts, tail }
+                    StrandRows { inputs: parts, tail }
                 }
             }
             Begin::Results(operator) => {
-                Position { inputs: self.push_operator(*operator, number, first), tail: rest }
+                StrandRows { inputs: self.push_operator(*operator, number, first), tail: rest }
             }
             Begin::Strands(from) => {
                 let inputs = from.iter().map(|from| DraftInput::Edge(self.ends[from])).collect();
-                Position { inputs, tail }
+                StrandRows { inputs, tail }
             }
             Begin::Late(operator) => {
                 let late = |part| DraftInput::Edge(EdgeKey::Late(*operator, part));
-                Position { inputs: (0..self.parts_of(*operator)).map(late).collect(), tail }
+                StrandRows { inputs: (0..self.parts_of(*operator)).map(late).collect(), tail }
             }
         }
     }
 
     /// Hands the rows of a strand to the operator at its end, or settles where its readers find them.
-    fn end(&mut self, number: StrandId, port: Option<(OperatorId, usize)>, at: Position) {
+    fn end(&mut self, number: StrandId, port: Option<(OperatorId, usize)>, at: StrandRows) {
         let segment = &self.strands.strands[number].segment;
         let count = segment.stages.len();
         let is_plain = count == 0 && segment.scope.is_as_begun();
-        let Position { mut inputs, mut tail } = at;
+        let StrandRows { mut inputs, mut tail } = at;
         let is_at_end = matches!(inputs[..], [DraftInput::Edge(EdgeKey::Strand(of, done))] if of == number && done == count);
         let Some(port) = port else {
             // Without an operator, rows are read where they are; unless they are in several places, or have changed.

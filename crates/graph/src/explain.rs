@@ -9,9 +9,9 @@ use penstock_types::PlanError;
 
 use std::sync::Arc;
 
-use crate::graph::{Edge, EdgeId, EdgeKind, InputSource, Port, TaskGraph, TaskId, TaskKind};
+use crate::graph::{Edge, EdgeId, EdgeKind, InputSource, Port, TaskGraph, TaskKind, TaskNumber};
 use crate::options::{Chaining, Spreading, Strategy};
-use crate::request::Request;
+use crate::request::GraphRequest;
 use crate::spread::{self, describe};
 use crate::strands::{StrandId, Strands};
 
@@ -37,7 +37,7 @@ pub fn explain_physical(
     strategy: Strategy,
 ) -> Result<String, PlanError> {
     let spreading = Spreading { parallelism: workers, strategy };
-    Ok(TaskGraph::of(outputs, &Request { chaining, spreading, ..Request::default() })?.explain())
+    Ok(TaskGraph::of(outputs, &GraphRequest { chaining, spreading, ..GraphRequest::default() })?.explain())
 }
 
 /// How a column is stored, in short.
@@ -161,8 +161,46 @@ fn columns(edge: &Edge) -> String {
 }
 
 fn readers(edge: &Edge) -> String {
-    let mut tasks: Vec<TaskId> = edge.readers.iter().map(|reader| reader.task).collect();
+    let mut tasks: Vec<TaskNumber> = edge.readers.iter().map(|reader| reader.task).collect();
     tasks.dedup();
     let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
     if tasks.is_empty() { "none".to_owned() } else { tasks.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{counted, events, joined, outputs, positive};
+
+    #[test]
+    fn a_plan_says_how_each_operator_would_run() {
+        let plan = joined(&counted(&events("a")), &counted(&events("b")));
+        let text = explain(&outputs(&plan), 2, Strategy::Auto).unwrap();
+        assert_eq!(text.matches("on 2 workers, merged").count(), 2);
+        assert!(text.contains("on 2 workers, exchanged by key: it reads two streams"), "{text}");
+        let text = explain(&outputs(&plan), 1, Strategy::Auto).unwrap();
+        assert_eq!(text.matches("on one worker: there is no other").count(), 3);
+    }
+
+    #[test]
+    fn tasks_are_listed_with_what_they_read_run_and_write() {
+        let plan = counted(&positive(&events("a"), "v"));
+        let text = explain_physical(&outputs(&plan), Chaining::Off, 1, Strategy::Auto).unwrap();
+        let words = [
+            "0  stream",
+            "   reads     stream \"a\": t, k, v",
+            "   writes    log 0: t i64, k i64, v i64 -> 1",
+            "1  filter",
+            "   reads     log 0",
+            "   stages    filter",
+            "   writes    log 1: t i64, k i64 -> 2",
+            "2  window",
+            "   reads     log 1",
+            "   operator  window #0, on one worker: there is no other",
+            "   writes    log 2: window_start i64, window_end i64, k i64, count i64 -> 3",
+            "3  sink",
+            "   reads     log 2",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), words);
+    }
 }

@@ -10,13 +10,13 @@ use arrow_schema::SchemaRef;
 use penstock_memory::{ColumnKind, SlotId};
 use penstock_types::Tick;
 
-use crate::judging::Judging;
+use crate::judging::EdgeJudging;
 use crate::options::{Chaining, Spreading};
 use crate::spread::Spread;
 use crate::strands::{OperatorId, StrandId, Strands};
 
 /// The number of a task.
-pub type TaskId = usize;
+pub type TaskNumber = usize;
 /// The number of an edge.
 pub type EdgeId = usize;
 
@@ -51,7 +51,7 @@ pub struct TaskNode {
     /// What it does.
     pub kind: TaskKind,
     /// The tasks that read what it writes, in order.
-    pub readers: Vec<TaskId>,
+    pub readers: Vec<TaskNumber>,
     /// Which part of how many it is, where an operator has several.
     pub part: Option<Part>,
 }
@@ -69,18 +69,18 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskKind {
     /// Runs stages, and perhaps an operator.
-    Operator(OperatorTask),
+    Operator(OperatorSpec),
     /// Reads a source, and hands portions of its batches to lanes.
-    Splitter(SplitterTask),
+    Splitter(SplitterSpec),
     /// Aggregates portions, and hands its state over when windows close.
-    Lane(LaneTask),
+    Lane(LaneSpec),
     /// Hands results out.
-    Sink(SinkTask),
+    Sink(SinkSpec),
 }
 
 /// Runs stages, and perhaps an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperatorTask {
+pub struct OperatorSpec {
     /// Where rows come in; each port has slots of its own.
     pub ports: Vec<Port>,
     /// The operator behind the ports.
@@ -131,7 +131,7 @@ pub struct OperatorUse {
 
 /// Reads a source, and hands portions of its batches to lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SplitterTask {
+pub struct SplitterSpec {
     /// The stream.
     pub stream: usize,
     /// The strand whose slots it fills.
@@ -142,7 +142,7 @@ pub struct SplitterTask {
 
 /// Aggregates portions, and hands its state over when windows close.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaneTask {
+pub struct LaneSpec {
     /// The stream whose batches it gets.
     pub stream: usize,
     /// The strand whose slots it fills, and the stages that rows pass.
@@ -159,7 +159,7 @@ pub struct LaneTask {
 
 /// Hands results out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SinkTask {
+pub struct SinkSpec {
     /// The output.
     pub output: usize,
     /// The edge that it reads: its columns come first, in order.
@@ -188,9 +188,9 @@ pub enum EdgeKind {
 
 /// What a reader of an edge is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EdgeReader {
+pub struct InputPlace {
     /// The task.
-    pub task: TaskId,
+    pub task: TaskNumber,
     /// Which of its inputs.
     pub input: usize,
 }
@@ -210,9 +210,9 @@ pub struct Edge {
     /// What it is.
     pub kind: EdgeKind,
     /// The task that writes it; none for the log of another query.
-    pub writer: Option<TaskId>,
+    pub writer: Option<TaskNumber>,
     /// What reads it.
-    pub readers: Vec<EdgeReader>,
+    pub readers: Vec<InputPlace>,
     /// The slots of the writer that it carries.
     pub slots: Vec<SlotId>,
     /// The names of its columns.
@@ -220,14 +220,14 @@ pub struct Edge {
     /// How they are stored.
     pub kinds: Vec<ColumnKind>,
     /// How readers learn which watermark a row is judged by.
-    pub judging: Judging,
+    pub judging: EdgeJudging,
     /// How its rows count in the account, where they leave the part of the plan that only filters.
     pub exit: Option<ExitRole>,
 }
 
 impl TaskGraph {
     /// The task that reads each shared source.
-    pub fn shared_reads(&self) -> Vec<(u64, TaskId)> {
+    pub fn shared_reads(&self) -> Vec<(u64, TaskNumber)> {
         let mut reads = Vec::new();
         for edge in &self.edges {
             if let EdgeKind::Shared { source, .. } = edge.kind {
@@ -238,7 +238,7 @@ impl TaskGraph {
     }
 
     /// Whether a task reads a source.
-    pub fn is_source(&self, task: TaskId) -> bool {
+    pub fn is_source(&self, task: TaskNumber) -> bool {
         match &self.tasks[task].kind {
             TaskKind::Operator(operator) => operator.inputs().any(|(input, _)| match input {
                 InputSource::Stream(_) => true,
@@ -250,7 +250,7 @@ impl TaskGraph {
     }
 }
 
-impl OperatorTask {
+impl OperatorSpec {
     /// Its inputs, each with the number of its port.
     pub fn inputs(&self) -> impl Iterator<Item = (&InputSource, usize)> {
         let ports = self.ports.iter().enumerate();

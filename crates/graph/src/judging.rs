@@ -10,7 +10,7 @@ use crate::strands::Strands;
 
 /// How readers learn which watermark a row is judged by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Judging {
+pub enum EdgeJudging {
     /// No reader asks, or the watermark at each row is right as it is.
     #[default]
     AsItStands,
@@ -34,7 +34,7 @@ pub enum Judging {
     },
 }
 
-impl Judging {
+impl EdgeJudging {
     /// Whether rows of several sources come by the edge.
     pub fn is_mixed(self) -> bool {
         matches!(self, Self::Said { .. })
@@ -42,7 +42,7 @@ impl Judging {
 }
 
 /// Decides it for the edge that each draft writes. Late rows are never judged again.
-pub fn judge(strands: &Strands, drafts: &Drafts, layout: &EdgeLayout) -> BTreeMap<EdgeKey, Judging> {
+pub fn judge(strands: &Strands, drafts: &Drafts, layout: &EdgeLayout) -> BTreeMap<EdgeKey, EdgeJudging> {
     let mut judged = BTreeMap::new();
     for draft in &drafts.drafts {
         let judging = one(strands, draft, layout, &judged);
@@ -55,25 +55,25 @@ fn one(
     strands: &Strands,
     draft: &Draft,
     layout: &EdgeLayout,
-    judged: &BTreeMap<EdgeKey, Judging>,
-) -> Judging {
+    judged: &BTreeMap<EdgeKey, EdgeJudging>,
+) -> EdgeJudging {
     let Some(clock) = strands.strands[draft.out.0].segment.scope.clock() else {
-        return Judging::AsItStands;
+        return EdgeJudging::AsItStands;
     };
     let edge = layout.edges.get(&draft.out_key());
     if !edge.is_some_and(|edge| edge.slots.contains(&clock.time)) {
-        return Judging::AsItStands;
+        return EdgeJudging::AsItStands;
     }
     let calls = |operator: usize| strands.operators[operator].calls_function();
     if draft.operator.as_ref().is_some_and(|(operator, _)| !calls(*operator)) {
-        return Judging::Results { time: clock.time }; // they are judged by the watermark between them
+        return EdgeJudging::Results { time: clock.time }; // they are judged by the watermark between them
     }
     match draft.inputs()[..] {
-        [(DraftInput::Stream(_), _)] => Judging::Exact { time: clock.time, watermark: clock.watermark },
+        [(DraftInput::Stream(_), _)] => EdgeJudging::Exact { time: clock.time, watermark: clock.watermark },
         [(DraftInput::Edge(key), _)] if !judged.get(&key).is_some_and(|judging| judging.is_mixed()) => {
-            Judging::AsItStands
+            EdgeJudging::AsItStands
         }
-        _ => Judging::Said { time: clock.time },
+        _ => EdgeJudging::Said { time: clock.time },
     }
 }
 
@@ -84,12 +84,12 @@ mod tests {
     use super::*;
     use crate::graph::TaskGraph;
     use crate::options::Chaining;
-    use crate::request::Request;
+    use crate::request::GraphRequest;
     use crate::samples::{counted, events, outputs, positive};
 
     /// How the rows of each edge are judged.
-    fn judged(plan: &Plan) -> Vec<Judging> {
-        let request = Request { chaining: Chaining::Off, ..Request::default() };
+    fn judged(plan: &Plan) -> Vec<EdgeJudging> {
+        let request = GraphRequest { chaining: Chaining::Off, ..GraphRequest::default() };
         let graph = TaskGraph::of(&outputs(plan), &request).unwrap();
         graph.edges.iter().map(|edge| edge.judging).collect()
     }
@@ -97,8 +97,8 @@ mod tests {
     #[test]
     fn the_watermark_is_exact_behind_a_source_and_as_it_stands_further_on() {
         let found = judged(&counted(&positive(&events("a"), "v")));
-        let exact = Judging::Exact { time: 0, watermark: 3 };
-        assert_eq!(found, [exact, Judging::AsItStands, Judging::AsItStands]);
+        let exact = EdgeJudging::Exact { time: 0, watermark: 3 };
+        assert_eq!(found, [exact, EdgeJudging::AsItStands, EdgeJudging::AsItStands]);
     }
 
     #[test]
@@ -112,6 +112,6 @@ mod tests {
     fn results_are_judged_between_watermarks() {
         let twice =
             counted(&events("a")).tumbling(penstock_types::Span::Ticks(100), vec![], crate::samples::count());
-        assert!(judged(&twice.unwrap()).iter().any(|judging| matches!(judging, Judging::Results { .. })));
+        assert!(judged(&twice.unwrap()).iter().any(|judging| matches!(judging, EdgeJudging::Results { .. })));
     }
 }

@@ -10,7 +10,7 @@
 //! 5. [`judging`]: how readers of an edge learn which watermark a row is judged by
 //! 6. [`order`]: lanes, splitters and sinks take their places, and tasks are numbered in the order in which rows pass them
 //!
-//! [`TaskGraph::of`] runs them as a [`Request`] asks; [`explain`] puts the result into words.
+//! [`TaskGraph::of`] runs them as a [`GraphRequest`] asks; [`explain`] puts the result into words.
 
 #![forbid(unsafe_code)]
 
@@ -30,11 +30,11 @@ pub mod strands;
 
 pub use explain::{explain, explain_physical};
 pub use graph::{
-    Edge, EdgeId, EdgeKind, EdgeReader, InputSource, LaneTask, OperatorTask, OperatorUse, Part, Port,
-    SinkTask, SplitterTask, TaskGraph, TaskId, TaskKind, TaskNode,
+    Edge, EdgeId, EdgeKind, InputPlace, InputSource, LaneSpec, OperatorSpec, OperatorUse, Part, Port,
+    SinkSpec, SplitterSpec, TaskGraph, TaskKind, TaskNode, TaskNumber,
 };
-pub use judging::Judging;
+pub use judging::EdgeJudging;
 pub use options::{Chaining, Spreading, Strategy};
-pub use request::{Request, SharedLog};
+pub use request::{GraphRequest, SharedLog};
 pub use spread::Spread;
 pub use strands::{OperatorId, Strand, StrandId, Strands};

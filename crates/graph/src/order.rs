@@ -8,10 +8,10 @@ use penstock_memory::SlotId;
 
 use crate::chain::{Draft, DraftInput, DraftPort, Drafts, EdgeKey};
 use crate::graph::{
-    Edge, EdgeId, EdgeKind, EdgeReader, ExitRole, InputSource, LaneTask, OperatorTask, OperatorUse, Part,
-    Port, SinkTask, SplitterTask, TaskId, TaskKind, TaskNode,
+    Edge, EdgeId, EdgeKind, ExitRole, InputPlace, InputSource, LaneSpec, OperatorSpec, OperatorUse, Part,
+    Port, SinkSpec, SplitterSpec, TaskKind, TaskNode, TaskNumber,
 };
-use crate::judging::Judging;
+use crate::judging::EdgeJudging;
 use crate::layout::{EdgeLayout, EdgeUser, strand_of};
 use crate::options::Spreading;
 use crate::request::SharedLog;
@@ -29,7 +29,7 @@ pub struct Pieces<'a> {
     /// What edges carry.
     pub layout: EdgeLayout,
     /// How their readers judge rows.
-    pub judged: BTreeMap<EdgeKey, Judging>,
+    pub judged: BTreeMap<EdgeKey, EdgeJudging>,
     /// The shared source of each stream.
     pub shared: Vec<Option<SharedLog>>,
 }
@@ -73,7 +73,7 @@ pub fn order(
     for (output, (name, _)) in outputs.iter().enumerate() {
         let reads = ordering.keys[&pieces.drafts.outputs[output]];
         let name = if outputs.len() == 1 { "sink".to_owned() } else { format!("sink {name}") };
-        let kind = TaskKind::Sink(SinkTask { output, reads });
+        let kind = TaskKind::Sink(SinkSpec { output, reads });
         ordering.tasks.push(TaskNode { name, kind, readers: Vec::new(), part: None });
     }
     ordering.link();
@@ -83,9 +83,9 @@ pub fn order(
 struct Ordering<'a> {
     pieces: &'a Pieces<'a>,
     /// The task of each draft.
-    places: Vec<TaskId>,
+    places: Vec<TaskNumber>,
     /// The task of the first output.
-    first_sink: TaskId,
+    first_sink: TaskNumber,
     tasks: Vec<TaskNode>,
     edges: Vec<Edge>,
     /// The edges that drafts write.
@@ -122,7 +122,7 @@ impl Ordering<'_> {
                 .and(draft.operator.as_ref())
                 .and_then(|(operator, _)| self.pieces.strands.operators[*operator].ports[port].group);
             let inputs = of.inputs.iter().map(|from| {
-                let place = EdgeReader { task, input };
+                let place = InputPlace { task, input };
                 input += 1;
                 self.input(number, *from, place, group)
             });
@@ -138,7 +138,7 @@ impl Ordering<'_> {
         });
         let writes = self.log(draft.out_key(), task);
         let part = draft.part.map(|(number, of)| Part { number, of });
-        let kind = TaskKind::Operator(OperatorTask { ports, operator, writes });
+        let kind = TaskKind::Operator(OperatorSpec { ports, operator, writes });
         self.tasks.push(TaskNode { name: self.name(draft), kind, readers: Vec::new(), part });
     }
 
@@ -154,10 +154,10 @@ impl Ordering<'_> {
         let states: Vec<EdgeId> =
             (0..lanes).map(|lane| self.ring(EdgeKind::States, splitter + 1 + lane, merger, lane)).collect();
         let name = self.name(draft);
-        let kind = TaskKind::Splitter(SplitterTask { stream, strand: *strand, writes: portions.clone() });
+        let kind = TaskKind::Splitter(SplitterSpec { stream, strand: *strand, writes: portions.clone() });
         self.tasks.push(TaskNode { name: "stream".to_owned(), kind, readers: Vec::new(), part: None });
         for lane in 0..lanes {
-            let kind = TaskKind::Lane(LaneTask {
+            let kind = TaskKind::Lane(LaneSpec {
                 stream,
                 strand: *strand,
                 stages: stages.clone(),
@@ -173,7 +173,7 @@ impl Ordering<'_> {
         let port = Port { strand: *strand, stages: 0..0, inputs: states.iter().map(input).collect() };
         let used = OperatorUse { operator, tail, late: self.late(operator, draft, merger), merges: true };
         let writes = self.log(draft.out_key(), merger);
-        let kind = TaskKind::Operator(OperatorTask { ports: vec![port], operator: Some(used), writes });
+        let kind = TaskKind::Operator(OperatorSpec { ports: vec![port], operator: Some(used), writes });
         self.tasks.push(TaskNode { name, kind, readers: Vec::new(), part: None });
     }
 
@@ -182,7 +182,7 @@ impl Ordering<'_> {
         &mut self,
         draft: usize,
         from: DraftInput,
-        place: EdgeReader,
+        place: InputPlace,
         group: Option<SlotId>,
     ) -> InputSource {
         match from {
@@ -204,7 +204,7 @@ impl Ordering<'_> {
         }
     }
 
-    fn shared(&mut self, stream: usize, shared: &SharedLog, place: EdgeReader, columns: usize) -> EdgeId {
+    fn shared(&mut self, stream: usize, shared: &SharedLog, place: InputPlace, columns: usize) -> EdgeId {
         let mut names: Vec<String> =
             shared.schema.fields().iter().map(|field| field.name().clone()).collect();
         names.resize(columns, "time".to_owned());
@@ -215,39 +215,39 @@ impl Ordering<'_> {
             slots: Vec::new(),
             columns: names,
             kinds: Vec::new(),
-            judging: Judging::AsItStands,
+            judging: EdgeJudging::AsItStands,
             exit: None,
         });
         self.edges.len() - 1
     }
 
-    fn ring(&mut self, kind: EdgeKind, writer: TaskId, reader: TaskId, input: usize) -> EdgeId {
+    fn ring(&mut self, kind: EdgeKind, writer: TaskNumber, reader: TaskNumber, input: usize) -> EdgeId {
         self.edges.push(Edge {
             kind,
             writer: Some(writer),
-            readers: vec![EdgeReader { task: reader, input }],
+            readers: vec![InputPlace { task: reader, input }],
             slots: Vec::new(),
             columns: Vec::new(),
             kinds: Vec::new(),
-            judging: Judging::AsItStands,
+            judging: EdgeJudging::AsItStands,
             exit: None,
         });
         self.edges.len() - 1
     }
 
-    fn late(&mut self, operator: OperatorId, draft: &Draft, task: TaskId) -> Option<EdgeId> {
+    fn late(&mut self, operator: OperatorId, draft: &Draft, task: TaskNumber) -> Option<EdgeId> {
         self.pieces.strands.operators[operator].late?;
         Some(self.log(EdgeKey::Late(operator, draft.part_number()), task))
     }
 
     /// Adds the log that begins at `key`.
-    fn log(&mut self, key: EdgeKey, writer: TaskId) -> EdgeId {
+    fn log(&mut self, key: EdgeKey, writer: TaskNumber) -> EdgeId {
         let strands = self.pieces.strands;
         let laid_out = self.pieces.layout.edges.get(&key).cloned().unwrap_or_default();
         let strand = &strands.strands[strand_of(strands, key)];
         let place = |user: &EdgeUser| match *user {
-            EdgeUser::Draft { draft, input } => EdgeReader { task: self.places[draft], input },
-            EdgeUser::Output(output) => EdgeReader { task: self.first_sink + output, input: 0 },
+            EdgeUser::Draft { draft, input } => InputPlace { task: self.places[draft], input },
+            EdgeUser::Output(output) => InputPlace { task: self.first_sink + output, input: 0 },
         };
         let kind = if matches!(key, EdgeKey::Late(..)) { EdgeKind::LateLog } else { EdgeKind::Log };
         self.edges.push(Edge {
@@ -332,13 +332,13 @@ fn column_names(strands: &Strands, key: EdgeKey, slots: &[SlotId]) -> Vec<String
 mod tests {
     use crate::graph::{EdgeKind, ExitRole, TaskGraph, TaskKind};
     use crate::options::{Spreading, Strategy};
-    use crate::request::Request;
+    use crate::request::GraphRequest;
     use crate::samples::{counted, events, outputs, positive};
 
     fn graph(workers: usize, strategy: Strategy) -> TaskGraph {
         let spreading = Spreading { parallelism: workers, strategy };
         let plan = counted(&positive(&events("a"), "v"));
-        TaskGraph::of(&outputs(&plan), &Request { spreading, ..Request::default() }).unwrap()
+        TaskGraph::of(&outputs(&plan), &GraphRequest { spreading, ..GraphRequest::default() }).unwrap()
     }
 
     #[test]

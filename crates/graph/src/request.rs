@@ -17,7 +17,7 @@ pub struct SharedLog {
 
 /// What a plan leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct GraphRequest {
     /// Which operators make up a task.
     pub chaining: Chaining,
     /// How many workers an operator may take, and how.
@@ -28,7 +28,7 @@ pub struct Request {
     pub shared: Vec<Option<SharedLog>>,
 }
 
-impl Default for Request {
+impl Default for GraphRequest {
     fn default() -> Self {
         Self {
             chaining: Chaining::Auto,

@@ -11,7 +11,7 @@
 use penstock_plan::Step;
 
 use crate::options::{Spreading, Strategy};
-use crate::strands::{Begin, Goes, Operator, OperatorId, Strands};
+use crate::strands::{Begin, Goes, OperatorId, PlannedOperator, Strands};
 
 /// How an operator runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub enum Spread {
 
 /// Decides how each operator runs. A stream that other queries read, too, cannot be split for one of them.
 pub fn spread(strands: &Strands, spreading: Spreading, chain: bool, is_shared: &[bool]) -> Vec<Spread> {
-    let decide = |(number, operator): (usize, &Operator)| {
+    let decide = |(number, operator): (usize, &PlannedOperator)| {
         let splits = chain && reads_source(strands, number, is_shared);
         one(operator, spreading, splits)
     };
     strands.operators.iter().enumerate().map(decide).collect()
 }
 
-fn one(operator: &Operator, spreading: Spreading, splits_source: bool) -> Spread {
+fn one(operator: &PlannedOperator, spreading: Spreading, splits_source: bool) -> Spread {
     if spreading.parallelism <= 1 {
         return Spread::Alone("there is no other");
     }
@@ -51,7 +51,7 @@ fn one(operator: &Operator, spreading: Spreading, splits_source: bool) -> Spread
 }
 
 /// Why the states of several workers cannot be merged, if so.
-fn why_not_merged(operator: &Operator) -> Option<&'static str> {
+fn why_not_merged(operator: &PlannedOperator) -> Option<&'static str> {
     let step: &dyn Step = operator.node.0.step();
     if operator.late.is_some() { Some("late rows leave it") } else { step.why_not_merged() }
 }
@@ -67,7 +67,7 @@ fn reads_source(strands: &Strands, operator: OperatorId, is_shared: &[bool]) -> 
 }
 
 /// Says how an operator runs, and why.
-pub(crate) fn describe(operator: &Operator, spread: Spread, spreading: Spreading) -> String {
+pub(crate) fn describe(operator: &PlannedOperator, spread: Spread, spreading: Spreading) -> String {
     match spread {
         Spread::Alone(reason) => format!("on one worker: {reason}"),
         Spread::Merged => {

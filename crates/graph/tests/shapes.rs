@@ -4,7 +4,9 @@
 
 mod plans;
 
-use penstock_graph::{Chaining, EdgeKind, InputSource, Request, Spreading, Strategy, TaskGraph, TaskKind};
+use penstock_graph::{
+    Chaining, EdgeKind, GraphRequest, InputSource, Spreading, Strategy, TaskGraph, TaskKind,
+};
 use penstock_plan::Outputs;
 use plans::{Shape, shapes};
 
@@ -94,7 +96,7 @@ fn operators_have_the_same_numbers_however_they_run() {
         for chaining in [Chaining::Auto, Chaining::Off] {
             for strategy in [Strategy::Merge, Strategy::Exchange] {
                 let spreading = Spreading { parallelism: 3, strategy };
-                let request = Request { chaining, spreading, ..shape.request.clone() };
+                let request = GraphRequest { chaining, spreading, ..shape.request.clone() };
                 let other = TaskGraph::of(&shape.outputs, &request).unwrap();
                 assert_eq!(names(&other), names(&graph(&shape)));
             }

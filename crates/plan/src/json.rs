@@ -12,7 +12,7 @@ use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::step::Graph;
 use crate::steps;
-use crate::text::{Reading, bad};
+use crate::text::{StepReader, bad};
 
 /// Version of the format that is written.
 const VERSION: u32 = 2;
@@ -93,7 +93,7 @@ fn build(text: &str, functions: &[Function]) -> Result<Built, PlanError> {
             is_read[input] = true;
             read_plans.push(plan.clone());
         }
-        plans.push(steps::read(step, &Reading { inputs: &read_plans, functions })?);
+        plans.push(steps::read(step, &StepReader { inputs: &read_plans, functions })?);
     }
     if let Some(outputs) = &document.outputs {
         for (name, number) in outputs {

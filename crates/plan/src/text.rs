@@ -16,14 +16,14 @@ use crate::plan::Plan;
 use crate::window::{WindowKind, WindowSpan};
 
 /// What a step is read from, besides its own fields.
-pub(crate) struct Reading<'a> {
+pub(crate) struct StepReader<'a> {
     /// The plans that it reads.
     pub(crate) inputs: &'a [Plan],
     /// The functions that go along with the text.
     pub(crate) functions: &'a [Function],
 }
 
-impl<'a> Reading<'a> {
+impl<'a> StepReader<'a> {
     /// The inputs of a step that reads so many.
     pub(crate) fn inputs<const N: usize>(&self) -> Result<&'a [Plan; N], PlanError> {
         self.inputs.try_into().map_err(|_| self.wrong_inputs())
@@ -40,7 +40,7 @@ pub(crate) fn bad(reason: impl std::fmt::Display) -> PlanError {
 }
 
 #[derive(Serialize)]
-struct Named<'a, T> {
+struct NamedStep<'a, T> {
     step: &'a str,
     #[serde(flatten)]
     text: T,
@@ -48,7 +48,7 @@ struct Named<'a, T> {
 
 /// Writes a step as an object that begins with its name.
 pub(crate) fn written(step: &str, text: impl Serialize) -> Result<String, PlanError> {
-    serde_json::to_string(&Named { step, text }).map_err(bad)
+    serde_json::to_string(&NamedStep { step, text }).map_err(bad)
 }
 
 /// Reads the fields of a step.

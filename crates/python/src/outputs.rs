@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use penstock_border::guarded;
 use penstock_engine::plan::Outputs as Inner;
-use penstock_engine::plan::stages::{Spread, StageOrigin, Stages};
+use penstock_engine::plan::stages::{Distribution, StageOrigin, Stages};
 use penstock_engine::{Checkpoint, CheckpointError, InputPart, PartOptions, explain, explain_physical};
 use penstock_types::PlanError;
 use pyo3::prelude::*;
@@ -128,9 +128,9 @@ impl Outputs {
                     StageOrigin::Stage(number, name) => (Some(number), name),
                 };
                 let (spread, keys) = match input.spread {
-                    Spread::Unpartitioned => ("anyhow", Vec::new()),
-                    Spread::ByKey(keys) => ("by_key", keys),
-                    Spread::Together => ("together", Vec::new()),
+                    Distribution::Unpartitioned => ("anyhow", Vec::new()),
+                    Distribution::ByKey(keys) => ("by_key", keys),
+                    Distribution::Together => ("together", Vec::new()),
                 };
                 let time = (input.time, input.delay, input.watermark);
                 (input.stream, from, name, spread, keys, time, Schema { inner: input.schema })

@@ -25,7 +25,7 @@ use penstock_progress::NEVER;
 use penstock_tasks::checkpoint::{OperatorState, StateStore};
 use penstock_types::{KeyGroups, PlanError};
 
-use crate::plan::Outputs;
+use penstock_plan::Outputs;
 
 /// The state of a query.
 #[derive(Clone, Debug, PartialEq)]

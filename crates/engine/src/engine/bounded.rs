@@ -10,7 +10,7 @@ use crate::clock;
 use crate::error::{RunError, StartError};
 use crate::options::EngineOptions;
 use crate::output::Output;
-use crate::plan::Plan;
+use penstock_plan::Plan;
 use penstock_tasks::feed::{FEED_BATCHES, Feed, Pushed};
 
 /// How long anybody waits before looking again.

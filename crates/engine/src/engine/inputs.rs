@@ -9,8 +9,8 @@ use super::Engine;
 use crate::error::StartError;
 use crate::input::{Input, Opening};
 use crate::instantiate::Origin;
-use crate::plan::{Outputs, StreamStep, WatermarkFunction, Watermarks};
 use crate::query::state::Inflow;
+use penstock_plan::{Outputs, StreamStep, WatermarkFunction, Watermarks};
 use penstock_tasks::shared::Lag;
 
 /// The inputs of a query, about to be put together.

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::InputPart;
 use crate::options::Strategy;
-use crate::plan::{Function, Watermarks};
+use penstock_plan::{Function, Watermarks};
 use penstock_tasks::rejects::OnError;
 
 /// How a query runs.

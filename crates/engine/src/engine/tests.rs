@@ -12,7 +12,7 @@ use penstock_types::Span;
 use super::*;
 use crate::instantiate::{Origin, OwnOrigin};
 use crate::options::Strategy;
-use crate::plan::Aggregate;
+use penstock_plan::Aggregate;
 use penstock_tasks::readers::replay::{Replay, ReplayReader};
 use penstock_tasks::writers::discard::DiscardWriter;
 

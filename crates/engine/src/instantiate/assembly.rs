@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use penstock_graph::strands::StageSpec;
-use penstock_graph::{OperatorId, StrandId, TaskGraph, TaskId, TaskKind};
+use penstock_graph::{OperatorId, StrandId, TaskGraph, TaskKind, TaskNumber};
 use penstock_memory::EdgeReader;
 use penstock_plan::Resources;
 use penstock_scheduler::{Arrivals, Profile};
 
-use super::charges::Tables;
+use super::charges::TableCharges;
 use super::lanes::Lanes;
 use super::outlets::SinkReader;
 use super::{Assembler, Origin, Ways};
@@ -42,7 +42,7 @@ pub(super) struct Assembly<'a> {
     /// Where each output goes, until its task is made.
     pub(super) writers: Vec<Option<Box<dyn SinkWriter>>>,
     /// Readers of edges that were made, by task and input.
-    pub(super) readers: HashMap<(TaskId, usize), (EdgeReader, Arc<Arrivals>)>,
+    pub(super) readers: HashMap<(TaskNumber, usize), (EdgeReader, Arc<Arrivals>)>,
     /// The reader of each output.
     pub(super) sink_readers: HashMap<usize, SinkReader>,
     /// The rings of the lanes of each stream that is split.
@@ -52,7 +52,7 @@ pub(super) struct Assembly<'a> {
     pub(super) counted: HashMap<OperatorId, usize>,
     /// What all instances of its operators share.
     pub(super) resources: Resources,
-    tables: Tables,
+    tables: TableCharges,
     on_error: OnError,
     letters: Option<Results>,
     pub(super) part: Option<&'a InputPart>,
@@ -108,7 +108,7 @@ impl<'a> Assembly<'a> {
             account: Account { tick: graph.tick, ..Account::default() },
             counted: HashMap::new(),
             resources: Resources::new(ways.functions),
-            tables: Tables::default(),
+            tables: TableCharges::default(),
             on_error: ways.on_error,
             letters: ways.letters.cloned(),
             part: ways.part,
@@ -138,12 +138,12 @@ impl<'a> Assembly<'a> {
     }
 
     /// Returns what wakes a task for what has come to an input.
-    pub(super) fn input_waker(&self, task: TaskId, input: usize) -> &Arc<dyn Waker> {
+    pub(super) fn input_waker(&self, task: TaskNumber, input: usize) -> &Arc<dyn Waker> {
         &self.inputs[task][input]
     }
 
     /// Returns what wakes a task for anything else.
-    pub(super) fn waker(&self, task: TaskId) -> Arc<dyn Waker> {
+    pub(super) fn waker(&self, task: TaskNumber) -> Arc<dyn Waker> {
         waker(&self.bells[task])
     }
 
@@ -174,7 +174,7 @@ impl<'a> Assembly<'a> {
     }
 
     /// Returns how a task deals with rows that its operators reject, if the query does not fail with them.
-    pub(super) fn rejects(&self, task: TaskId) -> Option<Rejects> {
+    pub(super) fn rejects(&self, task: TaskNumber) -> Option<Rejects> {
         if self.on_error == OnError::Fail {
             return None;
         }

@@ -16,13 +16,13 @@ pub(super) type Charge = Arc<Mutex<StateAccount>>;
 
 /// The tables of a query.
 #[derive(Default)]
-pub(super) struct Tables {
+pub(super) struct TableCharges {
     charges: Vec<(Arc<IndexedTable>, Charge)>,
     /// The tables, for those who replace them.
     pub(super) live: Vec<LiveTable>,
 }
 
-impl Tables {
+impl TableCharges {
     /// Charges the budget for the table of a stage, unless another instance has done so.
     pub(super) fn charge(
         &mut self,

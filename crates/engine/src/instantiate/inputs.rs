@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use penstock_graph::{EdgeKind, InputSource, TaskId};
+use penstock_graph::{EdgeKind, InputSource, TaskNumber};
 use penstock_memory::SlotId;
 use penstock_scheduler::table::Pending;
 use penstock_tasks::account::Role;
@@ -18,16 +18,16 @@ use super::origin::StreamHead;
 use crate::error::StartError;
 
 /// Which part of how many a task takes of its rows, and the gauge of that.
-pub(super) type Taken<'a> = ((usize, usize), &'a Arc<ShareGauge>);
+pub(super) type TakenPart<'a> = ((usize, usize), &'a Arc<ShareGauge>);
 
 /// Where to look for what waits for a task.
 #[derive(Default)]
-pub(super) struct Waits {
+pub(super) struct InputLooks {
     sources: Vec<Box<dyn Pending>>,
     edges: Vec<EdgeLook>,
 }
 
-impl Waits {
+impl InputLooks {
     /// Returns all of it, if there is any; of the rows in edges, the task takes what the gauge says.
     pub(super) fn all(self, gauge: Option<&Arc<ShareGauge>>) -> Option<Box<dyn Pending>> {
         let Self { mut sources, edges } = self;
@@ -42,10 +42,10 @@ impl Assembly<'_> {
     /// Makes an input of a task. Where to look for what waits in it is added to `waits`.
     pub(super) fn input(
         &mut self,
-        (task, number): (TaskId, usize),
+        (task, number): (TaskNumber, usize),
         input: &InputSource,
-        taken: Option<Taken<'_>>,
-        waits: &mut Waits,
+        taken: Option<TakenPart<'_>>,
+        waits: &mut InputLooks,
     ) -> Result<Input, StartError> {
         let (edge, fills, group) = match input {
             InputSource::Stream(stream) => return self.opened(*stream, (task, number), Vec::new(), waits),
@@ -67,9 +67,9 @@ impl Assembly<'_> {
     fn opened(
         &mut self,
         stream: usize,
-        place: (TaskId, usize),
+        place: (TaskNumber, usize),
         fills: Vec<SlotId>,
-        waits: &mut Waits,
+        waits: &mut InputLooks,
     ) -> Result<Input, StartError> {
         let source = self.source(stream, place, fills)?;
         waits.sources.push(source.pending());
@@ -80,7 +80,7 @@ impl Assembly<'_> {
     pub(super) fn source(
         &mut self,
         number: usize,
-        (task, input): (TaskId, usize),
+        (task, input): (TaskNumber, usize),
         fills: Vec<SlotId>,
     ) -> Result<Source, StartError> {
         let origin = self.origins[number].take().expect("TASKGRAPH-3: a stream is read once");

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use penstock_graph::{
-    EdgeId, EdgeReader, LaneTask, OperatorTask as OperatorSpec, OperatorUse, SplitterTask, TaskId, TaskKind,
+    EdgeId, InputPlace, LaneSpec, OperatorSpec, OperatorUse, SplitterSpec, TaskKind, TaskNumber,
 };
 use penstock_memory::SourceColumns;
 use penstock_plan::Made;
@@ -52,12 +52,12 @@ pub(super) struct Lanes {
 
 impl Assembly<'_> {
     /// Returns the input that reads a ring.
-    fn reader_of(&self, edge: EdgeId) -> EdgeReader {
+    fn reader_of(&self, edge: EdgeId) -> InputPlace {
         self.graph.edges[edge].readers[0]
     }
 
     /// Makes a splitter, and the rings of its lanes.
-    pub(super) fn splitter(&mut self, task: TaskId, spec: &SplitterTask) -> Result<Body, StartError> {
+    pub(super) fn splitter(&mut self, task: TaskNumber, spec: &SplitterSpec) -> Result<Body, StartError> {
         let stream = &self.graph.strands.streams[spec.stream];
         let (columns, count) = (opening::columns(stream), spec.writes.len());
         // The source wakes the splitter, not the merging task.
@@ -81,7 +81,7 @@ impl Assembly<'_> {
                 unreachable!("a splitter writes to lanes")
             };
             let to = self.reader_of(spec.writes);
-            let read = |place: EdgeReader| self.input_waker(place.task, place.input);
+            let read = |place: InputPlace| self.input_waker(place.task, place.input);
             let (item_in, item_out) = way(LANE_ITEMS, &self.waker(task), read(lane));
             let (part_in, part_out) = way(PART_ITEMS, &self.waker(lane.task), read(to));
             items_in.push(item_in);
@@ -96,7 +96,7 @@ impl Assembly<'_> {
     }
 
     /// Makes a lane.
-    pub(super) fn lane(&mut self, task: TaskId, spec: &LaneTask) -> Result<Body, StartError> {
+    pub(super) fn lane(&mut self, task: TaskNumber, spec: &LaneSpec) -> Result<Body, StartError> {
         let part = self.graph.tasks[task].part.expect("a lane is one of several");
         let mut lanes = self.lanes.remove(&spec.stream).expect("TASKGRAPH-1: its splitter came before");
         let chain = if part.number == 0 {
@@ -140,7 +140,7 @@ impl Assembly<'_> {
     /// Makes the task that merges the states of lanes.
     pub(super) fn merger(
         &mut self,
-        task: TaskId,
+        task: TaskNumber,
         spec: &OperatorSpec,
         used: &OperatorUse,
     ) -> Result<Body, StartError> {
@@ -149,7 +149,7 @@ impl Assembly<'_> {
             edge.writer.filter(|_| is_ours)
         });
         let lane = edge.expect("a lane hands its state over");
-        let TaskKind::Lane(LaneTask { stream, .. }) = &self.graph.tasks[lane].kind else {
+        let TaskKind::Lane(LaneSpec { stream, .. }) = &self.graph.tasks[lane].kind else {
             unreachable!("only lanes hand states over")
         };
         let lanes = self.lanes.remove(stream).expect("TASKGRAPH-1: its lanes came before");
@@ -166,7 +166,7 @@ impl Assembly<'_> {
     }
 
     /// Makes the stages of a lane but the first: they count together with those of the first.
-    fn chain_again(&mut self, spec: &LaneTask, base: usize) -> Result<Chain, StartError> {
+    fn chain_again(&mut self, spec: &LaneSpec, base: usize) -> Result<Chain, StartError> {
         let graph = self.graph;
         let segment = &graph.strands.strands[spec.strand].segment;
         let mut links = Vec::new();

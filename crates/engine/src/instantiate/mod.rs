@@ -21,7 +21,7 @@ mod sinks;
 
 use std::sync::Arc;
 
-use penstock_graph::{Request, Spreading, TaskGraph};
+use penstock_graph::{GraphRequest, Spreading, TaskGraph};
 use penstock_memory::shape::ShapeOptions;
 use penstock_memory::{Coordinator, EdgeWriter, Layout, LogOptions, MemoryKind, OpenError};
 use penstock_plan::{Function, Outputs};
@@ -82,7 +82,7 @@ impl Assembler<'_> {
         writers: Vec<Box<dyn SinkWriter>>,
         ways: Ways<'_>,
     ) -> Result<Assembled, StartError> {
-        let request = Request {
+        let request = GraphRequest {
             chaining: self.options.chain,
             spreading: ways.spreading,
             keeps_rejected: ways.letters.is_some(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use penstock_graph::{EdgeId, OperatorTask as OperatorSpec, OperatorUse, StrandId, TaskId};
+use penstock_graph::{EdgeId, OperatorSpec, OperatorUse, StrandId, TaskNumber};
 use penstock_memory::Run;
 use penstock_plan::Made;
 use penstock_tasks::account::{LateRows, Role};
@@ -14,7 +14,7 @@ use penstock_tasks::step::Task;
 use penstock_tasks::task::OperatorTask;
 
 use super::assembly::{Assembly, named};
-use super::inputs::Waits;
+use super::inputs::InputLooks;
 use crate::error::StartError;
 
 /// A task, and the gauge of the part of the rows that it takes.
@@ -22,13 +22,17 @@ pub(super) type Body = (Box<dyn Task>, Option<Arc<ShareGauge>>);
 
 impl Assembly<'_> {
     /// Makes a task that runs stages, and perhaps an operator.
-    pub(super) fn operator_task(&mut self, task: TaskId, spec: &OperatorSpec) -> Result<Body, StartError> {
+    pub(super) fn operator_task(
+        &mut self,
+        task: TaskNumber,
+        spec: &OperatorSpec,
+    ) -> Result<Body, StartError> {
         if let Some(used) = spec.operator.as_ref().filter(|used| used.merges) {
             return self.merger(task, spec, used);
         }
         let part = self.graph.tasks[task].part.map(|part| (part.number, part.of));
         let gauge = part.map(|(_, parts)| Arc::new(ShareGauge::new(parts)));
-        let (mut waits, mut inputs) = (Waits::default(), Vec::new());
+        let (mut waits, mut inputs) = (InputLooks::default(), Vec::new());
         for (number, (input, port)) in spec.inputs().enumerate() {
             let taken = part.zip(gauge.as_ref());
             inputs.push((self.input((task, number), input, taken, &mut waits)?, port));
@@ -55,7 +59,7 @@ impl Assembly<'_> {
     /// Makes the operator of a task, and the stages that its results pass.
     pub(super) fn keyed(
         &mut self,
-        task: TaskId,
+        task: TaskNumber,
         spec: &OperatorSpec,
         used: &OperatorUse,
     ) -> Result<Keyed, StartError> {
@@ -114,7 +118,7 @@ impl Assembly<'_> {
     }
 
     /// Makes an instance of an operator.
-    fn inside(&self, task: TaskId, operator: usize) -> Result<Inside, StartError> {
+    fn inside(&self, task: TaskNumber, operator: usize) -> Result<Inside, StartError> {
         let called = match self.graph.strands.operators[operator].make(&self.resources)? {
             Made::Function(called) => called,
             Made::Operator(made) => return Ok(Inside::Stateful(made)),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use penstock_graph::{EdgeId, Judging, TaskKind};
+use penstock_graph::{EdgeId, EdgeJudging, TaskKind};
 use penstock_memory::{EdgeReader, Layout, Physical};
 use penstock_queue::wanted::Wanted;
 use penstock_scheduler::Arrivals;
 use penstock_tasks::account::Exit;
-use penstock_tasks::outlet::{Judging as OutletJudging, Outlet, Readers};
+use penstock_tasks::outlet::{Judging, Outlet, Readers};
 use penstock_tasks::pending::EdgeLook;
 
 use super::assembly::Assembly;
@@ -23,12 +23,12 @@ pub(super) struct SinkReader {
 }
 
 /// The same, as outlets know it.
-fn judging(judging: Judging) -> OutletJudging {
+fn judging(judging: EdgeJudging) -> Judging {
     match judging {
-        Judging::AsItStands => OutletJudging::AsItStands,
-        Judging::Results { time } => OutletJudging::Results { time },
-        Judging::Exact { time, watermark } => OutletJudging::Exact { time, watermark },
-        Judging::Said { time } => OutletJudging::Said { time },
+        EdgeJudging::AsItStands => Judging::AsItStands,
+        EdgeJudging::Results { time } => Judging::Results { time },
+        EdgeJudging::Exact { time, watermark } => Judging::Exact { time, watermark },
+        EdgeJudging::Said { time } => Judging::Said { time },
     }
 }
 

@@ -28,12 +28,12 @@ use penstock_tasks::shared::Joins;
 use penstock_tasks::task::{OperatorTask, SharedTask};
 use penstock_tasks::waker::Waker;
 
-/// What queries have to know of a source that they share.
+/// What queries need to know of a source that they share.
 pub(crate) struct SharedStream {
     declared: StreamStep,
     /// The columns of its log.
     schema: SchemaRef,
-    /// Whether times stand in its log once more, as 64 bits.
+    /// Whether its log holds times once more, as 64 bits.
     has_wide_time: bool,
     /// When its rows arrived.
     arrivals: Arc<Arrivals>,
@@ -55,7 +55,7 @@ impl SharedStream {
         &self.arrivals
     }
 
-    /// Why a plan with such a stream, whose rows have that schema, cannot read this one, if it cannot.
+    /// Refuses a plan with such a stream, whose rows have that schema, if it cannot read this one.
     pub(crate) fn check(&self, declared: &StreamStep, schema: &SchemaRef) -> Result<(), PlanError> {
         for field in schema.fields() {
             let Some((_, there)) = self.schema.fields().find(field.name()) else {
@@ -77,7 +77,7 @@ impl SharedStream {
                 ));
             }
         }
-        // Lateness is decided where rows come in, once for all.
+        // Lateness is decided once, where rows come in.
         let time = |stream: &StreamStep| {
             (
                 stream.time.clone(),
@@ -114,8 +114,8 @@ impl SharedStream {
 }
 
 impl Assembler<'_> {
-    /// The task of a source that queries share, and what they have to know of it. Rows that it cannot take are left out if
-    /// there is a `rejects`, and go there if somebody reads them.
+    /// Makes the task of a source that queries share. Returns it with what those queries need to know. Rows that the source
+    /// rejects fail it without `rejects`; otherwise they are left out, and handed out if there are results for them.
     pub(crate) fn shared(
         &self,
         plan: &Plan,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use penstock_graph::{SinkTask, TaskId};
+use penstock_graph::{SinkSpec, TaskNumber};
 use penstock_memory::Exporter;
 use penstock_scheduler::Profile;
 use penstock_tasks::account::Role;
@@ -15,7 +15,7 @@ use super::outlets::SinkReader;
 
 impl Assembly<'_> {
     /// Makes the task of an output.
-    pub(super) fn sink(&mut self, task: TaskId, spec: &SinkTask) -> Box<dyn Task> {
+    pub(super) fn sink(&mut self, task: TaskNumber, spec: &SinkSpec) -> Box<dyn Task> {
         let output = spec.output;
         let SinkReader { reader, waits, stored, room } =
             self.sink_readers.remove(&output).expect("TASKGRAPH-1: the task that writes it came before");

@@ -6,10 +6,10 @@ use arrow_schema::SchemaRef;
 use penstock_plan::{Form, Graph, Node, Outputs};
 use penstock_types::PlanError;
 
-use super::{Begin, Goes, Operator, PlannedNode, Segment, Strand, StrandId, Strands, Stream};
+use super::{Begin, Goes, PlannedNode, PlannedOperator, Strand, StrandId, StrandSegment, Strands, Stream};
 
 /// The strand that holds the rows of each node, while it is still growing.
-struct Cutter<'a> {
+struct StrandCutter<'a> {
     graph: &'a Graph,
     keeps_sight: bool,
     /// How often each node is read, as an output or by others.
@@ -24,7 +24,7 @@ pub(super) fn cut(outputs: &Outputs, keeps_sight: bool) -> Result<Strands, PlanE
     let graph = outputs.graph();
     let built = Strands { strands: Vec::new(), streams: Vec::new(), operators: Vec::new() };
     let uses = uses(&graph);
-    let mut cutter = Cutter { graph: &graph, keeps_sight, uses, at: Vec::new(), built };
+    let mut cutter = StrandCutter { graph: &graph, keeps_sight, uses, at: Vec::new(), built };
     for number in 0..graph.nodes().len() {
         cutter.add(number)?;
     }
@@ -47,9 +47,9 @@ fn uses(graph: &Graph) -> Vec<usize> {
     uses
 }
 
-impl Cutter<'_> {
+impl StrandCutter<'_> {
     fn begin(&mut self, begin: Begin, schema: &SchemaRef, node: &Node, is_raw: bool) -> StrandId {
-        let segment = Segment::new(schema, node.time(), self.keeps_sight);
+        let segment = StrandSegment::new(schema, node.time(), self.keeps_sight);
         self.built.strands.push(Strand { begin, segment, goes: Vec::new(), is_raw, live: Vec::new() });
         self.built.strands.len() - 1
     }
@@ -104,7 +104,7 @@ impl Cutter<'_> {
 
     fn late(&mut self, node: &Arc<Node>, input: usize) -> StrandId {
         let before = &self.graph.nodes()[input];
-        let is_it = |operator: &Operator| Arc::ptr_eq(&operator.node.0, before);
+        let is_it = |operator: &PlannedOperator| Arc::ptr_eq(&operator.node.0, before);
         let operator = self.built.operators.iter().position(is_it).expect("it reads an operator");
         if let Some(strand) = self.built.operators[operator].late {
             return strand;
@@ -125,7 +125,7 @@ impl Cutter<'_> {
         }
         let results = self.begin(Begin::Results(operator), node.schema(), node, false);
         let node = PlannedNode(Arc::clone(node));
-        self.built.operators.push(Operator { node, ports, results, late: None });
+        self.built.operators.push(PlannedOperator { node, ports, results, late: None });
         Ok(results)
     }
 }

@@ -18,7 +18,7 @@ use penstock_plan::{Bound, ClockSlots, Made, Node, Outputs, Resources, StreamSte
 use penstock_progress::Windows;
 use penstock_types::PlanError;
 
-pub use segment::{Segment, StageSpec};
+pub use segment::{StageSpec, StrandSegment};
 
 /// The number of a strand.
 pub type StrandId = usize;
@@ -56,7 +56,7 @@ pub struct Strand {
     /// Where they come from.
     pub begin: Begin,
     /// What they pass.
-    pub segment: Segment,
+    pub segment: StrandSegment,
     /// Where they go.
     pub goes: Vec<Goes>,
     /// Whether all of its rows came in from outside as they are, changed and filtered at most.
@@ -153,7 +153,7 @@ impl Stream {
 
 /// An operator that takes runs in and gives others out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operator {
+pub struct PlannedOperator {
     /// The step.
     pub node: PlannedNode,
     /// What it reads of each of its inputs.
@@ -164,7 +164,7 @@ pub struct Operator {
     pub late: Option<StrandId>,
 }
 
-impl Operator {
+impl PlannedOperator {
     /// What it is called in reports.
     pub fn name(&self) -> &'static str {
         self.node.0.step().name()
@@ -189,7 +189,7 @@ pub struct Strands {
     /// The streams, in the order of the plan.
     pub streams: Vec<Stream>,
     /// The operators, in the order of the plan.
-    pub operators: Vec<Operator>,
+    pub operators: Vec<PlannedOperator>,
 }
 
 impl Strands {

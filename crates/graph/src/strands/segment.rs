@@ -13,14 +13,14 @@ use penstock_types::PlanError;
 
 /// What a stage is made of.
 #[derive(Clone, Debug)]
-enum Work {
+enum StageWork {
     /// A stateless step.
     Step(Arc<dyn Step>, Box<Bound>),
     /// What the operator at the end of the segment reads.
     Preparation(Preparation),
 }
 
-impl PartialEq for Work {
+impl PartialEq for StageWork {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Step(step, bound), Self::Step(other, others)) => step.is_same(&**other) && bound == others,
@@ -35,7 +35,7 @@ impl PartialEq for Work {
 pub struct StageSpec {
     /// What it is called in reports.
     pub name: &'static str,
-    work: Work,
+    work: StageWork,
     reads: Vec<SlotId>,
     fills: Vec<SlotId>,
     /// Whether it keeps all columns that it sees, to hand out rows that it rejects.
@@ -45,7 +45,7 @@ pub struct StageSpec {
 impl StageSpec {
     /// Whether it only prepares what the next operator reads, and so never has a task of its own.
     pub fn prepares(&self) -> bool {
-        matches!(self.work, Work::Preparation(_))
+        matches!(self.work, StageWork::Preparation(_))
     }
 
     /// The columns that it sees, where rows that it rejects are handed out.
@@ -56,25 +56,25 @@ impl StageSpec {
     /// The columns that it sees.
     pub fn columns(&self) -> &Columns {
         match &self.work {
-            Work::Step(_, bound) => &bound.columns,
-            Work::Preparation(preparation) => &preparation.columns,
+            StageWork::Step(_, bound) => &bound.columns,
+            StageWork::Preparation(preparation) => &preparation.columns,
         }
     }
 
     /// The table that it looks rows up in.
     pub fn table(&self) -> Option<&KeyedTable> {
         match &self.work {
-            Work::Step(step, _) => step.table(),
-            Work::Preparation(_) => None,
+            StageWork::Step(step, _) => step.table(),
+            StageWork::Preparation(_) => None,
         }
     }
 
     /// Returns what a slot holds that it fills, as people call it.
     pub(crate) fn name_of(&self, slot: SlotId) -> Option<String> {
         let projection = match &self.work {
-            Work::Step(_, bound) => &bound.projection,
-            Work::Preparation(Preparation { work: Prepared::Projection(projection), .. }) => projection,
-            Work::Preparation(Preparation { work: Prepared::Groups { slot: filled, .. }, .. }) => {
+            StageWork::Step(_, bound) => &bound.projection,
+            StageWork::Preparation(Preparation { work: Prepared::Projection(projection), .. }) => projection,
+            StageWork::Preparation(Preparation { work: Prepared::Groups { slot: filled, .. }, .. }) => {
                 return (*filled == slot).then(|| "key group".to_owned());
             }
         };
@@ -85,8 +85,8 @@ impl StageSpec {
     /// Makes an instance of it.
     pub fn make(&self, resources: &Resources) -> Result<Box<dyn Stateless>, PlanError> {
         match &self.work {
-            Work::Preparation(preparation) => preparation.make(),
-            Work::Step(step, bound) => match step.make(from_ref(bound), resources)? {
+            StageWork::Preparation(preparation) => preparation.make(),
+            StageWork::Step(step, bound) => match step.make(from_ref(bound), resources)? {
                 Made::Stage(stage) => Ok(stage),
                 other => unreachable!("a stage is made of a stateless step, not {other:?}"),
             },
@@ -96,7 +96,7 @@ impl StageSpec {
 
 /// Columns and stages between two places where rows come together or apart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Segment {
+pub struct StrandSegment {
     /// The columns in scope at its end, and all slots.
     pub scope: Scope,
     /// What rows pass, in order.
@@ -107,7 +107,7 @@ pub struct Segment {
     pub(super) end_reads: Vec<SlotId>,
 }
 
-impl Segment {
+impl StrandSegment {
     /// A segment whose first slots hold the columns of `schema`, and whose rows have that event time.
     pub(super) fn new(schema: &SchemaRef, time: Option<&EventTime>, keeps_sight: bool) -> Self {
         Self { scope: Scope::new(schema, time), stages: Vec::new(), keeps_sight, end_reads: Vec::new() }
@@ -120,7 +120,7 @@ impl Segment {
             self.prepare(preparation);
         }
         if node.step().form() == Form::Stage && !bound.is_free {
-            let work = Work::Step(Arc::clone(node.shared_step()), Box::new(bound.clone()));
+            let work = StageWork::Step(Arc::clone(node.shared_step()), Box::new(bound.clone()));
             self.push(node.step().name(), work, bound.reads(), bound.all_fills());
         }
         Ok(bound)
@@ -129,10 +129,10 @@ impl Segment {
     /// Adds a stage that computes what the next operator reads.
     pub(super) fn prepare(&mut self, preparation: &Preparation) {
         let (reads, fills) = (preparation.reads(), preparation.fills());
-        self.push(preparation.name, Work::Preparation(preparation.clone()), reads, fills);
+        self.push(preparation.name, StageWork::Preparation(preparation.clone()), reads, fills);
     }
 
-    fn push(&mut self, name: &'static str, work: Work, reads: Vec<SlotId>, fills: Vec<SlotId>) {
+    fn push(&mut self, name: &'static str, work: StageWork, reads: Vec<SlotId>, fills: Vec<SlotId>) {
         let mut stage = StageSpec { name, work, reads, fills, keeps_sight: self.keeps_sight };
         if stage.keeps_sight {
             let seen = stage.columns().slots.clone();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use penstock_expr::{BinaryOp, Expr, Literal};
-use penstock_graph::{Chaining, Request, SharedLog, Spreading, Strategy};
+use penstock_graph::{Chaining, GraphRequest, SharedLog, Spreading, Strategy};
 use penstock_operators::LookupKind;
 use penstock_operators::aggregates::AggregateKind;
 use penstock_plan::{
@@ -18,7 +18,7 @@ use penstock_types::{OutsideError, Span};
 pub struct Shape {
     pub name: &'static str,
     pub outputs: Outputs,
-    pub request: Request,
+    pub request: GraphRequest,
 }
 
 fn schema() -> Schema {
@@ -100,12 +100,12 @@ fn mapped(plan: &Plan) -> Plan {
 }
 
 fn shape(name: &'static str, plan: &Plan) -> Shape {
-    Shape { name, outputs: Outputs::from(plan), request: Request::default() }
+    Shape { name, outputs: Outputs::from(plan), request: GraphRequest::default() }
 }
 
 fn several(name: &'static str, plans: Vec<(&str, Plan)>) -> Shape {
     let plans = plans.into_iter().map(|(name, plan)| (name.to_owned(), plan)).collect();
-    Shape { name, outputs: Outputs::new(plans).unwrap(), request: Request::default() }
+    Shape { name, outputs: Outputs::new(plans).unwrap(), request: GraphRequest::default() }
 }
 
 impl Shape {

@@ -7,7 +7,7 @@ use penstock_expr::Expr;
 use penstock_types::PlanError;
 
 use super::carried::{WATERMARK, declared, key_column, values, with_columns_of, with_keys, with_watermark};
-use super::{LATE, Spread, StageInput, StageOrigin, refused};
+use super::{Distribution, LATE, StageInput, StageOrigin, refused};
 use crate::expression::passed;
 use crate::step::{Graph, Node};
 use crate::stream::StreamStep;
@@ -16,7 +16,7 @@ use crate::stream::StreamStep;
 pub(super) struct Cut {
     pub(super) inputs: Vec<StageInput>,
     /// How rows are spread: for what it reads.
-    spread: Spread,
+    spread: Distribution,
     /// The nodes of the plan that are here, as they are in the plan of the stage.
     pub(super) nodes: HashMap<usize, Arc<Node>>,
     /// What comes in here: once for each way in which its rows are spread (STAGE-1).
@@ -36,25 +36,25 @@ struct Brought {
 
 /// Where the rows of a node are, and the columns that say where.
 #[derive(Clone)]
-struct Place {
+struct StagePlace {
     stage: usize,
-    spread: Spread,
+    spread: Distribution,
 }
 
 /// Cuts a plan, node by node.
-pub(super) struct Cutter<'a> {
+pub(super) struct StageCutter<'a> {
     graph: &'a Graph,
     /// Whether rows are judged by the order in which they came (STAGE-4).
     is_ordered: bool,
     /// Which nodes carry the watermark before each row.
     carries: Vec<bool>,
     pub(super) drafts: Vec<Cut>,
-    places: Vec<Place>,
+    places: Vec<StagePlace>,
     /// Stages whose rows were spread by these keys of these nodes.
     spread_by: HashMap<(Vec<usize>, Vec<Vec<Expr>>), usize>,
 }
 
-impl<'a> Cutter<'a> {
+impl<'a> StageCutter<'a> {
     /// Cuts the plans of a graph.
     pub(super) fn cut(graph: &'a Graph, is_ordered: bool) -> Result<Self, PlanError> {
         let (carries, drafts, places, spread_by) = Default::default();
@@ -73,7 +73,7 @@ impl<'a> Cutter<'a> {
         stage
     }
 
-    fn new_stage(&mut self, spread: Spread) -> usize {
+    fn new_stage(&mut self, spread: Distribution) -> usize {
         let (inputs, outputs, nodes, brought) = (Vec::new(), Vec::new(), HashMap::new(), Vec::new());
         let draft = Cut { inputs, spread, nodes, brought, outputs };
         self.drafts.push(draft);
@@ -97,13 +97,13 @@ impl<'a> Cutter<'a> {
             others => format!("to_{to}_{node}_{others}"),
         };
         let spread = match keys {
-            Some(keys) => {
-                Spread::ByKey(keys.iter().enumerate().map(|(number, key)| key_column(number, key)).collect())
-            }
+            Some(keys) => Distribution::ByKey(
+                keys.iter().enumerate().map(|(number, key)| key_column(number, key)).collect(),
+            ),
             None => self.drafts[to].spread.clone(),
         };
         let schema = with_keys(&held, keys)?;
-        let has_state = spread != Spread::Unpartitioned;
+        let has_state = spread != Distribution::Unpartitioned;
         let watermark = self.carries[node].then(|| WATERMARK.to_owned());
         let judge = watermark.clone().filter(|_| has_state);
         let stream = declared(&output, &schema, held.time(), judge)?;
@@ -141,7 +141,7 @@ impl<'a> Cutter<'a> {
         let stage = match self.spread_by.get(&spread_by) {
             Some(&stage) => stage,
             None => {
-                let spread = if has_keys { Spread::ByKey(Vec::new()) } else { Spread::Together };
+                let spread = if has_keys { Distribution::ByKey(Vec::new()) } else { Distribution::Together };
                 let stage = self.new_stage(spread);
                 self.spread_by.insert(spread_by, stage);
                 stage
@@ -155,7 +155,7 @@ impl<'a> Cutter<'a> {
     /// Whether the rows of all inputs are spread by the same of their keys.
     fn are_alike(&self, inputs: &[usize], keys: &[Vec<Expr>]) -> bool {
         let spread_by = |(&input, keys): (&usize, &Vec<Expr>)| match &self.places[input].spread {
-            Spread::ByKey(columns) => Some(
+            Distribution::ByKey(columns) => Some(
                 columns
                     .iter()
                     .map(|column| keys.iter().position(|key| key.as_column() == Some(column)))
@@ -169,21 +169,25 @@ impl<'a> Cutter<'a> {
     }
 
     /// Returns how rows are spread that leave an operator with state.
-    fn behind(&self, stage: usize, inputs: &[usize], keys: &[Vec<Expr>]) -> Spread {
-        let Spread::ByKey(_) = &self.drafts[stage].spread else { return self.drafts[stage].spread.clone() };
+    fn behind(&self, stage: usize, inputs: &[usize], keys: &[Vec<Expr>]) -> Distribution {
+        let Distribution::ByKey(_) = &self.drafts[stage].spread else {
+            return self.drafts[stage].spread.clone();
+        };
         // A stage that was made for this operator is spread by all of its keys.
         let place = &self.places[inputs[0]];
-        let columns = if place.stage == stage { place.spread.clone() } else { Spread::Unpartitioned };
-        Spread::ByKey(match columns {
-            Spread::ByKey(columns) => columns.iter().filter_map(|column| passed(&keys[0], column)).collect(),
+        let columns = if place.stage == stage { place.spread.clone() } else { Distribution::Unpartitioned };
+        Distribution::ByKey(match columns {
+            Distribution::ByKey(columns) => {
+                columns.iter().filter_map(|column| passed(&keys[0], column)).collect()
+            }
             _ => keys[0].iter().map(Expr::output_name).collect(),
         })
     }
 
     /// Gives a stream a stage of its own.
-    fn place_stream(&mut self, number: usize, stream: &StreamStep) -> Result<Place, PlanError> {
+    fn place_stream(&mut self, number: usize, stream: &StreamStep) -> Result<StagePlace, PlanError> {
         let node = &self.graph.nodes()[number];
-        let stage = self.new_stage(Spread::Unpartitioned);
+        let stage = self.new_stage(Distribution::Unpartitioned);
         let name = stream.data_name().to_owned();
         let carries = self.is_ordered && stream.time.is_some();
         let placed = match &stream.time {
@@ -194,7 +198,7 @@ impl<'a> Cutter<'a> {
         self.drafts[stage].inputs.push(StageInput {
             stream: name.clone(),
             origin: StageOrigin::Stream(name),
-            spread: Spread::Unpartitioned,
+            spread: Distribution::Unpartitioned,
             time: stream.time.clone(),
             delay: stream.delay,
             watermark: carries.then(|| WATERMARK.to_owned()),
@@ -202,7 +206,7 @@ impl<'a> Cutter<'a> {
         });
         self.drafts[stage].nodes.insert(number, placed);
         self.carries.push(carries);
-        Ok(Place { stage, spread: Spread::Unpartitioned })
+        Ok(StagePlace { stage, spread: Distribution::Unpartitioned })
     }
 
     /// Notes whether the rows that leave a step carry watermarks as well.
@@ -220,7 +224,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Decides in which stage a node runs, and puts its step there.
-    fn place(&mut self, number: usize) -> Result<Place, PlanError> {
+    fn place(&mut self, number: usize) -> Result<StagePlace, PlanError> {
         let node = Arc::clone(&self.graph.nodes()[number]);
         let inputs = self.graph.inputs(number).to_vec();
         if let Some(stream) = node.step().as_stream() {
@@ -247,20 +251,24 @@ impl<'a> Cutter<'a> {
             held = held_as.collect::<Result<_, _>>()?;
         }
         self.drafts[stage].nodes.insert(number, Node::new(step, held)?);
-        Ok(Place { stage, spread })
+        Ok(StagePlace { stage, spread })
     }
 
     /// Keeps a stateless step where its rows are; in a stage of its own, if they are in several.
-    fn stay(&mut self, node: &Node, inputs: &[usize]) -> Result<(usize, Vec<Arc<Node>>, Spread), PlanError> {
+    fn stay(
+        &mut self,
+        node: &Node,
+        inputs: &[usize],
+    ) -> Result<(usize, Vec<Arc<Node>>, Distribution), PlanError> {
         let first = self.places[inputs[0]].clone();
         if inputs.iter().all(|&input| self.places[input].stage == first.stage) {
             let alike = inputs.iter().all(|&input| self.places[input].spread == first.spread);
             let spread = first.spread.renamed(|column| node.step().passes(column));
-            let spread = if alike { spread } else { Spread::Unpartitioned };
+            let spread = if alike { spread } else { Distribution::Unpartitioned };
             return Ok((first.stage, self.held(inputs, first.stage), spread));
         }
-        let stage = self.new_stage(Spread::Unpartitioned);
+        let stage = self.new_stage(Distribution::Unpartitioned);
         let held = inputs.iter().map(|&input| self.bring(input, None, stage)).collect::<Result<_, _>>()?;
-        Ok((stage, held, Spread::Unpartitioned))
+        Ok((stage, held, Distribution::Unpartitioned))
     }
 }

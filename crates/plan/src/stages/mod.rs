@@ -25,11 +25,11 @@ use crate::expression::passed;
 use crate::outputs::Outputs;
 use crate::plan::Plan;
 use carried::{COMPUTED_KEY, WATERMARK, computed, with_columns_of};
-use cutter::{Cut, Cutter};
+use cutter::{Cut, StageCutter};
 
 /// How rows are spread over the parts of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spread {
+pub enum Distribution {
     /// Any row may be anywhere.
     Unpartitioned,
     /// Rows with the same values of these columns are together.
@@ -39,7 +39,7 @@ pub enum Spread {
     Together,
 }
 
-impl Spread {
+impl Distribution {
     /// How the same rows are spread after a step, where columns may have other names; `None` is the name of one that is
     /// gone.
     fn renamed(&self, name: impl Fn(&str) -> Option<String>) -> Self {
@@ -77,7 +77,7 @@ pub struct StageInput {
     /// Where its rows come from.
     pub origin: StageOrigin,
     /// How they have to be spread.
-    pub spread: Spread,
+    pub spread: Distribution,
     /// The column that they have to be put in order by (STAGE-3), if any.
     pub time: Option<String>,
     /// By how many ticks the watermark follows the largest time.
@@ -121,7 +121,7 @@ impl Outputs {
             }
             check_names(node.schema())?;
         }
-        let mut cuts = Cutter::cut(&graph, is_ordered)?;
+        let mut cuts = StageCutter::cut(&graph, is_ordered)?;
         let mut results = Vec::new();
         for ((name, _), &root) in self.plans().iter().zip(graph.roots()) {
             let stage = cuts.add_result(root, name);

@@ -22,7 +22,7 @@ use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Partitioning, Step, StepOutput, Times, comparable};
 use crate::text::{
-    AggregateText, Reading, WindowText, aggregate_lines, by, fields, list, read_aggregates, read_window,
+    AggregateText, StepReader, WindowText, aggregate_lines, by, fields, list, read_aggregates, read_window,
     write_aggregates, write_window, written,
 };
 use crate::window::{RENAME_KEYS, WindowKind, WindowSpan, bounds, describe};
@@ -94,7 +94,7 @@ impl Step for CoGroupStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        let text = Text {
+        let text = CoGroupText {
             window: write_window(self.window),
             by: self.by.clone(),
             aggregates: [write_aggregates(&self.aggregates[0]), write_aggregates(&self.aggregates[1])],
@@ -145,14 +145,14 @@ impl Step for CoGroupStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct CoGroupText {
     window: WindowText,
     by: [Vec<Expr>; 2],
     aggregates: [Vec<AggregateText>; 2],
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let Text { window, by, aggregates: [left, right] } = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let CoGroupText { window, by, aggregates: [left, right] } = fields(text)?;
     let [plan, other] = from.inputs()?;
     plan.cogroup(other, read_window(&window), by, [read_aggregates(left)?, read_aggregates(right)?])
 }

@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Step, StepOutput, Times, comparable};
-use crate::text::{Reading, fields, written};
+use crate::text::{StepReader, fields, written};
 
 /// Keeps rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,7 @@ impl Step for FilterStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        written(self.name(), Text { predicate: self.predicate.clone() })
+        written(self.name(), FilterText { predicate: self.predicate.clone() })
     }
 
     fn reads(&self, _port: usize, _input: &Node) -> Vec<String> {
@@ -101,12 +101,12 @@ impl Step for FilterStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct FilterText {
     predicate: Expr,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: FilterText = fields(text)?;
     let [plan] = from.inputs()?;
     plan.filter(text.predicate)
 }

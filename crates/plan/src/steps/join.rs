@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Partitioning, Step, StepOutput, Times, comparable};
-use crate::text::{Reading, WindowText, fields, read_window, write_window, written};
+use crate::text::{StepReader, WindowText, fields, read_window, write_window, written};
 use crate::window::{WindowKind, WindowSpan, bounds, describe, kept_columns};
 
 /// Pairs of rows of two streams with the same key in the same window.
@@ -122,7 +122,7 @@ impl Step for JoinStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        let text = Text {
+        let text = JoinText {
             window: write_window(self.window),
             on: self.on.clone(),
             how: self.kind.name().to_owned(),
@@ -196,15 +196,15 @@ impl Step for JoinStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct JoinText {
     window: WindowText,
     on: [Vec<String>; 2],
     how: String,
     suffix: String,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: JoinText = fields(text)?;
     let [plan, other] = from.inputs()?;
     plan.join(other, read_window(&text.window), text.on, join_kind(&text.how)?, &text.suffix)
 }

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Step, StepOutput, comparable};
-use crate::text::{NoFields, Reading, fields, written};
+use crate::text::{NoFields, StepReader, fields, written};
 
 /// The late rows of an operator, with the columns that it reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,7 @@ impl Step for LateStep {
     }
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
     fields::<NoFields>(text)?;
     let [plan] = from.inputs()?;
     plan.late()

@@ -20,7 +20,7 @@ use crate::resources::Resources;
 use crate::scope::{Scope, kind};
 use crate::step::{Form, Node, Step, StepOutput, Times, comparable};
 use crate::table::{KeyedTable, PortableTable};
-use crate::text::{Reading, fields, written};
+use crate::text::{StepReader, fields, written};
 
 /// A lookup.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +102,7 @@ impl Step for LookupStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        let text = Text {
+        let text = LookupText {
             table: PortableTable::write(self.table.rows())?,
             on: self.table.on().to_vec(),
             how: kind_name(self.table.kind()).to_owned(),
@@ -162,7 +162,7 @@ impl Step for LookupStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct LookupText {
     table: PortableTable,
     on: Vec<String>,
     how: String,
@@ -170,8 +170,8 @@ struct Text {
     name: Option<String>,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: LookupText = fields(text)?;
     let [plan] = from.inputs()?;
     plan.named_lookup(&text.table.table()?, text.on, lookup_kind(&text.how)?, text.name)
 }

@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Step, StepOutput, comparable};
-use crate::text::{FieldText, Reading, bad, columns, fields, read_schema, write_schema, written};
+use crate::text::{FieldText, StepReader, bad, columns, fields, read_schema, write_schema, written};
 use crate::time::EventTime;
 
 /// A function over batches.
@@ -77,7 +77,7 @@ impl Step for MapBatchesStep {
 
     fn write(&self, functions: &mut Vec<Function>) -> Result<String, PlanError> {
         functions.push(self.function.clone());
-        written(self.name(), Text { function: functions.len() - 1, schema: write_schema(&self.schema) })
+        written(self.name(), MapBatchesText { function: functions.len() - 1, schema: write_schema(&self.schema) })
     }
 
     fn reads(&self, _port: usize, input: &Node) -> Vec<String> {
@@ -133,14 +133,14 @@ impl Step for MapBatchesStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct MapBatchesText {
     /// The number of the function among those that go along.
     function: usize,
     schema: Vec<FieldText>,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: MapBatchesText = fields(text)?;
     let [plan] = from.inputs()?;
     let Some(function) = from.functions.get(text.function) else {
         return Err(bad("it calls a function, and functions are not part of the text: pickle the plan"));

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::plan::Plan;
 use crate::step::Node;
-use crate::text::{Reading, bad};
+use crate::text::{StepReader, bad};
 
 mod aggregation;
 #[cfg(test)]
@@ -23,7 +23,7 @@ macro_rules! steps {
         /// Every name of a step in JSON.
         const NAMES: &[&str] = &[$($($name,)+)*];
 
-        fn read_named(name: &str, text: Value, from: &Reading<'_>) -> Option<Result<Plan, PlanError>> {
+        fn read_named(name: &str, text: Value, from: &StepReader<'_>) -> Option<Result<Plan, PlanError>> {
             match name {
                 $($($name => Some($file::read($name, text, from)),)+)*
                 _ => None,
@@ -48,7 +48,7 @@ steps! {
 }
 
 /// Reads a step that was written as JSON, over the plans that it reads.
-pub(crate) fn read(mut text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
+pub(crate) fn read(mut text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
     let fields = text.as_object_mut().ok_or_else(|| bad("a step is not an object"))?;
     let name = fields.remove("step").ok_or_else(|| bad("missing field `step`"))?;
     let name = name.as_str().ok_or_else(|| bad("the name of a step is not a string"))?;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn steps_without_a_known_name_are_refused() {
-        let none = Reading { inputs: &[], functions: &[] };
+        let none = StepReader { inputs: &[], functions: &[] };
         for (text, words) in [
             (json!([]), "not an object"),
             (json!({}), "missing field `step`"),

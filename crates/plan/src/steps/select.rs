@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Step, StepOutput, Times, comparable};
-use crate::text::{Reading, fields, list, written};
+use crate::text::{StepReader, fields, list, written};
 use crate::time::EventTime;
 
 /// Keeps columns.
@@ -71,7 +71,7 @@ impl Step for SelectStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        written(self.name(), Text { columns: self.columns.clone() })
+        written(self.name(), SelectText { columns: self.columns.clone() })
     }
 
     fn reads(&self, _port: usize, _input: &Node) -> Vec<String> {
@@ -112,12 +112,12 @@ impl Step for SelectStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct SelectText {
     columns: Vec<Expr>,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: SelectText = fields(text)?;
     let [plan] = from.inputs()?;
     plan.select(text.columns)
 }

@@ -17,7 +17,7 @@ use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Step, StepOutput, comparable};
 use crate::stream::{STREAM, StreamStep};
-use crate::text::{FieldText, Reading, by_clock, columns, fields, read_schema, write_schema, written};
+use crate::text::{FieldText, StepReader, by_clock, columns, fields, read_schema, write_schema, written};
 use crate::time::{Arrival, EventTime};
 
 /// How a stream is declared.
@@ -290,7 +290,7 @@ impl Step for StreamStep {
                 )));
             }
         };
-        let text = Text {
+        let text = StreamText {
             name: self.name.clone(),
             schema: write_schema(&self.schema),
             time: self.time.clone(),
@@ -355,7 +355,7 @@ impl Step for StreamStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct StreamText {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     schema: Vec<FieldText>,
@@ -375,8 +375,8 @@ struct Text {
     max_ahead: Option<i64>,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: StreamText = fields(text)?;
     from.inputs::<0>()?;
     let arrival = text.arrival.map(|name| choose("arrival", &name, &Arrival::NAMES)).transpose()?;
     let before = text.watermark_before.map(Watermarks::Before);

@@ -21,7 +21,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Partitioning, Step, StepOutput, Times, comparable};
-use crate::text::{Reading, WindowText, by, fields, read_window, write_window, written};
+use crate::text::{StepReader, WindowText, by, fields, read_window, write_window, written};
 use crate::window::{RANK, WindowKind, WindowSpan, bounds, describe, kept_columns};
 
 /// The first rows by some column, per window and key.
@@ -98,7 +98,7 @@ impl Step for TopKStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        let text = Text {
+        let text = TopKText {
             window: write_window(self.window),
             by: self.by.clone(),
             k: self.k,
@@ -176,7 +176,7 @@ impl Step for TopKStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct TopKText {
     window: WindowText,
     by: Vec<Expr>,
     k: usize,
@@ -184,8 +184,8 @@ struct Text {
     largest: bool,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: TopKText = fields(text)?;
     let [plan] = from.inputs()?;
     plan.top_k(read_window(&text.window), text.by, text.k, text.order, text.largest)
 }

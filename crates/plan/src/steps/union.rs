@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Graph, Node, Step, StepOutput, Times, comparable};
-use crate::text::{NoFields, Reading, fields, written};
+use crate::text::{NoFields, StepReader, fields, written};
 
 /// Brings streams of the same columns together.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +136,7 @@ impl Step for UnionStep {
     }
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
     fields::<NoFields>(text)?;
     Plan::union(from.inputs)
 }

@@ -22,7 +22,7 @@ use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Partitioning, Step, StepOutput, Times, comparable};
 use crate::text::{
-    AggregateText, Reading, WindowText, aggregate_lines, by, by_clock, fields, read_aggregates, read_window,
+    AggregateText, StepReader, WindowText, aggregate_lines, by, by_clock, fields, read_aggregates, read_window,
     write_aggregates, write_window, written,
 };
 use crate::window::{CORRECTION, RENAME_KEYS, WindowKind, WindowSpan, bounds, describe};
@@ -131,7 +131,7 @@ impl Step for WindowStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        let text = Text {
+        let text = WindowStepText {
             window: write_window(self.window),
             by: self.by.clone(),
             aggregates: write_aggregates(&self.aggregates),
@@ -210,7 +210,7 @@ impl Step for WindowStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct WindowStepText {
     window: WindowText,
     by: Vec<Expr>,
     aggregates: Vec<AggregateText>,
@@ -228,13 +228,13 @@ struct TumblingText {
     aggregates: Vec<AggregateText>,
 }
 
-pub(super) fn read(name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
+pub(super) fn read(name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
     if name == "tumbling" {
         let text: TumblingText = fields(text)?;
         let [plan] = from.inputs()?;
         return plan.tumbling(Span::Ticks(text.size), text.by, read_aggregates(text.aggregates)?);
     }
-    let text: Text = fields(text)?;
+    let text: WindowStepText = fields(text)?;
     let [plan] = from.inputs()?;
     let lateness = Span::Ticks(text.allowed_lateness);
     let close_after = text.close_after_ns.map(|ns| Span::Nanos(i128::from(ns)));

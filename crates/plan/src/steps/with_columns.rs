@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::resources::Resources;
 use crate::scope::Scope;
 use crate::step::{Form, Node, Step, StepOutput, Times, comparable};
-use crate::text::{Reading, fields, list, written};
+use crate::text::{StepReader, fields, list, written};
 
 /// Adds or replaces columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl Step for WithColumnsStep {
     }
 
     fn write(&self, _functions: &mut Vec<Function>) -> Result<String, PlanError> {
-        written(self.name(), Text { columns: self.columns.clone() })
+        written(self.name(), WithColumnsText { columns: self.columns.clone() })
     }
 
     fn reads(&self, _port: usize, _input: &Node) -> Vec<String> {
@@ -117,12 +117,12 @@ impl Step for WithColumnsStep {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct WithColumnsText {
     columns: Vec<Expr>,
 }
 
-pub(super) fn read(_name: &str, text: Value, from: &Reading<'_>) -> Result<Plan, PlanError> {
-    let text: Text = fields(text)?;
+pub(super) fn read(_name: &str, text: Value, from: &StepReader<'_>) -> Result<Plan, PlanError> {
+    let text: WithColumnsText = fields(text)?;
     let [plan] = from.inputs()?;
     plan.with_columns(text.columns)
 }
