@@ -31,6 +31,9 @@ ONLY: dict[str, set[str]] = {"scheduler": {"types", "queue"}, "workloads": set()
 MAY_BE_UNSAFE = {"queue", "memory", "python"}
 
 LONGEST_FILE_LINES = 600
+# The upper floor: its parts are to be read at one sitting.
+UPPER_FLOOR = ["plan", "graph", "scheduler", "tasks", "engine"]
+LONGEST_FILE_THERE, LONGEST_FUNCTION_THERE = 400, 80
 
 
 def manifest(crate: str) -> dict[str, Any]:
@@ -146,6 +149,36 @@ def test_no_file_is_too_long() -> None:
     assert len(files) > 50
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
+
+
+def functions(text: str) -> dict[str, int]:
+    """The functions of a Rust source, by name, and their lengths in lines."""
+    found, lines = {}, text.splitlines()
+    for start, line in enumerate(lines):
+        if begun := re.match(r"^(\s*)(?:pub(?:\([\w:]+\))? )?(?:const )?fn (\w+)", line):
+            ends = (at for at, other in enumerate(lines[start:]) if other == f"{begun[1]}}}")
+            found[f"{begun[2]}:{start + 1}"] = 1 if line.endswith(("}", ";")) else next(ends, 0) + 1
+    return found
+
+
+def test_the_lengths_of_functions_are_seen() -> None:
+    assert functions("fn a() {\n    b\n}\n\nimpl C {\n    fn d();\n}\n") == {"a:1": 3, "d:6": 1}
+
+
+@pytest.mark.parametrize("crate", UPPER_FLOOR)
+def test_files_and_functions_of_the_upper_floor_are_short(crate: str) -> None:
+    texts = {path: path.read_text() for path in sorted((ROOT / "crates" / crate / "src").rglob("*.rs"))}
+    assert len(texts) > 5
+    assert sum(len(functions(text)) for text in texts.values()) > 50
+    long_files = [str(path) for path, text in texts.items() if len(text.splitlines()) > LONGEST_FILE_THERE]
+    assert long_files == []
+    long = [
+        f"{path.name} {name}"
+        for path, text in texts.items()
+        for name, lines in functions(text).items()
+        if lines > LONGEST_FUNCTION_THERE
+    ]
+    assert long == []
 
 
 def test_files_are_named_by_their_role() -> None:
