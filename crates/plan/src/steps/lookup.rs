@@ -58,8 +58,14 @@ impl Plan {
         kind: LookupKind,
         name: Option<String>,
     ) -> Result<Self, PlanError> {
-        let table = KeyedTable::new(table, on, kind, name, self.schema())?;
+        let table = KeyedTable::new(table, on, kind == LookupKind::Left, name, self.schema())?;
         self.then(LookupStep { table })
+    }
+}
+
+impl LookupStep {
+    fn kind(&self) -> LookupKind {
+        if self.table.fills_nulls() { LookupKind::Left } else { LookupKind::Inner }
     }
 }
 
@@ -94,7 +100,7 @@ impl Step for LookupStep {
         let added: Vec<&str> = added.iter().map(|field| field.name().as_str()).collect();
         format!(
             "{}, on {}, {rows} row{}, adds {}",
-            kind_name(self.table.kind()),
+            kind_name(self.kind()),
             self.table.on().join(", "),
             if rows == 1 { "" } else { "s" },
             added.join(", ")
@@ -105,7 +111,7 @@ impl Step for LookupStep {
         let text = LookupText {
             table: PortableTable::write(self.table.rows())?,
             on: self.table.on().to_vec(),
-            how: kind_name(self.table.kind()).to_owned(),
+            how: kind_name(self.kind()).to_owned(),
             name: self.table.given_name().cloned(),
         };
         written(self.name(), text)
@@ -152,7 +158,7 @@ impl Step for LookupStep {
         let keys: Vec<SlotId> = bound.keys.iter().map(|key| key.slot).collect();
         let fills = bound.fills.iter().copied().enumerate().collect();
         let place = resources.table(self.table.indexed());
-        Ok(Made::Stage(Box::new(Lookup::new(place, self.table.kind(), keys, fills))))
+        Ok(Made::Stage(Box::new(Lookup::new(place, self.kind(), keys, fills))))
     }
 
     fn table(&self) -> Option<&KeyedTable> {

@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DataType, Field, Schema};
 use penstock_memory::batch::{decoded, valid_column};
-use penstock_operators::{IndexedTable, LookupKind};
+use penstock_operators::IndexedTable;
 use penstock_types::{PlanError, TypeName, describe_field};
 
 pub(crate) use portable::PortableTable;
@@ -22,7 +22,8 @@ pub struct KeyedTable {
     /// The table as it was given, dictionaries decoded.
     table: RecordBatch,
     on: Vec<String>,
-    kind: LookupKind,
+    /// True if a row without a match gets nulls; otherwise it is dropped.
+    fills_nulls: bool,
     /// The name by which another table takes its place.
     name: Option<String>,
     indexed: Arc<IndexedTable>,
@@ -36,7 +37,10 @@ impl fmt::Debug for KeyedTable {
 
 impl PartialEq for KeyedTable {
     fn eq(&self, other: &Self) -> bool {
-        self.on == other.on && self.kind == other.kind && self.name == other.name && self.table == other.table
+        self.on == other.on
+            && self.fills_nulls == other.fills_nulls
+            && self.name == other.name
+            && self.table == other.table
     }
 }
 
@@ -45,7 +49,7 @@ impl KeyedTable {
     pub(crate) fn new(
         table: &RecordBatch,
         on: Vec<String>,
-        kind: LookupKind,
+        fills_nulls: bool,
         name: Option<String>,
         stream: &Schema,
     ) -> Result<Self, PlanError> {
@@ -54,7 +58,7 @@ impl KeyedTable {
         }
         let table = normalised(table)?;
         let indexed = index(&table, &on, stream)?;
-        Ok(Self { table, on, kind, name, indexed })
+        Ok(Self { table, on, fills_nulls, name, indexed })
     }
 
     /// The name by which another table takes its place.
@@ -64,13 +68,13 @@ impl KeyedTable {
 
     /// Returns another table for the same lookup, over a stream of that schema: the columns have to be the same.
     pub fn replaced(&self, table: &RecordBatch, stream: &Schema) -> Result<Self, PlanError> {
-        let other = Self::new(table, self.on.clone(), self.kind, self.name.clone(), stream)?;
+        let other = Self::new(table, self.on.clone(), self.fills_nulls, self.name.clone(), stream)?;
         let (wanted, found) = (self.added(), other.added());
         let same = wanted.len() == found.len()
             && wanted.iter().zip(&found).all(|(wanted, found)| {
                 wanted.name() == found.name()
                     && wanted.data_type() == found.data_type()
-                    && (wanted.is_nullable() || self.kind == LookupKind::Left || !found.is_nullable())
+                    && (wanted.is_nullable() || self.fills_nulls || !found.is_nullable())
             });
         if same {
             return Ok(other);
@@ -89,9 +93,9 @@ impl KeyedTable {
         &self.on
     }
 
-    /// What happens to rows without a match.
-    pub(crate) fn kind(&self) -> LookupKind {
-        self.kind
+    /// Returns true if a row without a match gets nulls; otherwise it is dropped.
+    pub(crate) fn fills_nulls(&self) -> bool {
+        self.fills_nulls
     }
 
     /// The name that it was given.
@@ -118,7 +122,7 @@ impl KeyedTable {
     /// The same columns behind the step: a row without a match may leave them null.
     pub(crate) fn added_behind(&self) -> Vec<Field> {
         let widened = |field: Field| {
-            let nullable = field.is_nullable() || self.kind == LookupKind::Left;
+            let nullable = field.is_nullable() || self.fills_nulls;
             Field::new(field.name(), field.data_type().clone(), nullable)
         };
         self.added().into_iter().map(widened).collect()
