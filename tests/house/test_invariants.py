@@ -98,6 +98,13 @@ def test_a_label_carries_its_module(crate: str) -> None:
     assert {path: lines for path, lines in old.items() if lines} == {}
 
 
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_documents_cite_labels_that_are_defined(name: str) -> None:
+    cited = citations((ROOT / name).read_text())
+    assert cited
+    assert cited - set(defined()) == set()
+
+
 def test_the_scan_sees_labels() -> None:
     lines = [
         "//! LOG-3. An entry is stored first.",

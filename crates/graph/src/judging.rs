@@ -1,4 +1,7 @@
 //! How the readers of an edge learn which watermark a row is judged by.
+//!
+//! A row is late by its own source, whatever others have said. Where rows of several sources share an edge, and a reader
+//! asks, a signal before the rows says which watermark they are judged by.
 
 use std::collections::BTreeMap;
 

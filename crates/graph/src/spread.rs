@@ -1,7 +1,8 @@
 //! How an operator is spread over workers, and why.
 //!
 //! - *Merged*: each worker aggregates the rows that it gets, and the states are merged when a window closes. Nothing is sent
-//!   around, but the state must merge, and its rows must come straight from a source.
+//!   around by key, but every key of every worker passes the one task that merges; the state must merge, and its rows must
+//!   come straight from a source.
 //! - *Exchanged*: each worker owns some of the 256 key groups. The task before writes the key group beside each row into
 //!   one log, which all of them read; each takes the rows of its own groups, and has their state to itself.
 //!

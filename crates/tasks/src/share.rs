@@ -1,5 +1,8 @@
 //! The rows that one part of an operator takes, where several parts read one log and each owns some key groups.
 //!
+//! The key group is one byte a row, written beside it by the task before. Each part reads that column whole, and the other
+//! columns only for its own rows: they are gathered by the worker that needs them, not by the one that writes.
+//!
 //! SHARE-1. A row has one owner, and watermarks and signals reach all parts. So a part knows everything about its keys, and
 //!     its results are final.
 

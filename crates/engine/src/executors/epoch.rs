@@ -1,6 +1,9 @@
 //! Epochs: workers rank the tasks and roll up the counters between two tasks; the epoch thread fires timers, and makes
 //! the roll-ups that no worker makes.
 //!
+//! While tasks wait, a plan is made once per epoch: a millisecond, or longer if planning would take more than one per
+//! cent of a core, up to the time between two roll-ups.
+//!
 //! EPOCH-1. A timer that is set while the thread is about to sleep is not missed. The thread first stores when it will wake
 //!     (`wakes_at_ns`) and then checks the timers again; a caller that sets a timer first adds it, under the lock of
 //!     the timers, and then compares it with `wakes_at_ns`.

@@ -6,6 +6,9 @@
 //! - `item`, `handover`: what goes from the splitter to lanes, and from lanes to the merging task
 //! - `way`: bounded queues between them
 //!
+//! What a watermark closes leaves when the slowest lane has reached it. A lane that is ahead waits with what it has closed
+//! (CHARGE-2), so lanes need little more memory than one operator.
+//!
 //! LANES-1. A row goes to one lane, a watermark to all, after the rows before it. So when a lane has reached a watermark, it
 //!     holds everything of its rows that the watermark closes.
 //! LANES-2. Rows are judged where they come in: late or not does not depend on the lane.
