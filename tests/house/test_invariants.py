@@ -24,6 +24,7 @@ CONVERTED = [
     "engine",
     "workloads",
     "border",
+    "python",
 ]
 
 LABEL = re.compile(r"(?<![\w-])[A-Z][A-Z_]+-\d+(?![\w-])")

@@ -1,6 +1,6 @@
-//! Arrow data on its way in: anything that speaks the PyCapsule protocol.
+//! Imports Arrow data: any object that implements the PyCapsule protocol.
 //!
-//! Whatever comes out of here may be dropped anywhere (see [`crate::release`]).
+//! Imported batches may be dropped on any thread (see [`crate::release`]).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::border::caught;
 use crate::errors::{consumed_error, input_error};
 use crate::{foreign, release};
 
-/// The batches of an Arrow stream. To ask for the next one may take as long as its producer likes.
+/// The batches of an Arrow stream. Its producer may take any time for the next one.
 pub(crate) struct Reader {
     arrays: Box<dyn ArrayReader + Send>,
     schema: SchemaRef,
@@ -48,7 +48,7 @@ fn has(object: &Bound<'_, PyAny>, name: &str) -> bool {
     object.hasattr(name).unwrap_or(false)
 }
 
-/// What was imported from elsewhere. Whoever made it may have broken the rules of Arrow, which the import takes badly.
+/// Runs an import of foreign data. Data that breaks the rules of Arrow makes the import panic: that is an error here.
 pub(crate) fn imported<T>(py: Python<'_>, import: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let text = match caught(import) {
         Ok(Ok(imported)) => return Ok(imported),
@@ -58,7 +58,7 @@ pub(crate) fn imported<T>(py: Python<'_>, import: impl FnOnce() -> PyResult<T>) 
     Err(input_error(py, format!("this cannot be read as Arrow data: {text}")))
 }
 
-/// The columns of an array of structs, or of a stream of them.
+/// Returns the columns of an array of structs, or of a stream of them.
 fn columns(data: &Bound<'_, PyAny>, field: &Field) -> PyResult<SchemaRef> {
     match field.data_type() {
         DataType::Struct(fields) => {
@@ -75,7 +75,7 @@ fn columns(data: &Bound<'_, PyAny>, field: &Field) -> PyResult<SchemaRef> {
     }
 }
 
-/// The rows of an array of structs.
+/// Returns the rows of an array of structs.
 fn rows(array: &ArrayRef, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let rows = array.as_struct();
     if let Some(row) = rows.nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
@@ -87,7 +87,7 @@ fn rows(array: &ArrayRef, schema: &SchemaRef) -> Result<RecordBatch, ArrowError>
     RecordBatch::try_new_with_options(Arc::clone(schema), rows.columns().to_vec(), &options)
 }
 
-/// The Arrow object that `data` is; `None` when it is none.
+/// Opens `data` as an Arrow object; `None` when it is none.
 pub(crate) fn open(data: &Bound<'_, PyAny>) -> PyResult<Option<Data>> {
     let py = data.py();
     if has(data, "__arrow_c_array__") {
@@ -111,7 +111,7 @@ pub(crate) fn open(data: &Bound<'_, PyAny>) -> PyResult<Option<Data>> {
     Ok(None)
 }
 
-/// The Arrow object that an item of an iterable is.
+/// Opens an item of an iterable as an Arrow object.
 pub(crate) fn open_item(item: &Bound<'_, PyAny>) -> PyResult<Data> {
     open(item)?.ok_or_else(|| {
         let kind = item.get_type().name().map_or_else(|_| "something".to_owned(), |name| name.to_string());
@@ -121,7 +121,7 @@ pub(crate) fn open_item(item: &Bound<'_, PyAny>) -> PyResult<Data> {
     })
 }
 
-/// All batches of one Arrow object.
+/// Reads all batches of one Arrow object.
 pub(crate) fn read(py: Python<'_>, data: Data) -> PyResult<Vec<RecordBatch>> {
     match data {
         Data::Batch(batch) => Ok(vec![batch]),
@@ -132,7 +132,7 @@ pub(crate) fn read(py: Python<'_>, data: Data) -> PyResult<Vec<RecordBatch>> {
     }
 }
 
-/// A whole Arrow object as one batch.
+/// Reads a whole Arrow object as one batch.
 pub(crate) fn one_batch(data: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatch> {
     let py = data.py();
     let reader = match open(data)? {
@@ -158,10 +158,10 @@ pub(crate) fn one_batch(data: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordB
     read.map_err(|error| input_error(py, format!("{what} cannot be read: {error}")))
 }
 
-/// A batch that keeps the rules of Arrow: others cannot be copied, or looked into.
+/// Checks that a batch keeps the rules of Arrow: others can be neither copied nor read.
 pub(crate) fn valid(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let check = |column: &ArrayRef| {
-        // Types that the engine does not read, and hands on as they are.
+        // Types that the engine passes on without reading them.
         if Physical::of(decoded(column.data_type())).is_none() {
             column.to_data().validate_full()?;
         }

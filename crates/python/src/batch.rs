@@ -1,4 +1,4 @@
-//! Results on their way out, one batch at a time.
+//! Hands results to Python, one batch at a time.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Batch {
     #[pyo3(signature = (limit=None))]
     fn to_pylist<'py>(&self, py: Python<'py>, limit: Option<usize>) -> PyResult<Bound<'py, PyList>> {
         let wanted = self.inner.slice(0, limit.unwrap_or(usize::MAX).min(self.inner.num_rows()));
-        // A watermark function, and one that takes dead letters, may get a batch that nobody has looked into before.
+        // Functions for watermarks and for dead letters may receive a batch that has not been validated before.
         let checked =
             valid(&wanted).map_err(|error| input_error(py, format!("this is not valid: {error}")))?;
         rows(py, &[checked], usize::MAX)

@@ -1,4 +1,4 @@
-//! Clocks whose hands are moved by hand.
+//! Clocks that tests move.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use penstock_border::guarded;
 use penstock_engine::clock::ManualClock as Inner;
 use pyo3::prelude::*;
 
-/// A clock that stands still until somebody moves its hands.
+/// A clock that moves only when it is told to.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct ManualClock {
     pub(crate) inner: Inner,
@@ -20,12 +20,12 @@ impl ManualClock {
         Self { inner: Inner::new(wall_us) }
     }
 
-    /// Lets time go by.
+    /// Advances the time by so many microseconds.
     fn advance(&self, py: Python<'_>, us: u64) {
         py.detach(|| self.inner.advance(Duration::from_micros(us)));
     }
 
-    /// Sets the clock on the wall.
+    /// Sets the wall-clock time.
     fn set_wall(&self, wall_us: i64) {
         self.inner.set_wall(wall_us);
     }

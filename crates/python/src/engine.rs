@@ -1,4 +1,4 @@
-//! Engines: many queries at a time.
+//! Engines, which run many queries at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,12 +31,12 @@ use crate::source::{Pulled, open_all, pull};
 use crate::wait::wait;
 use crate::{metrics, release, threads};
 
-/// How long the exit of the process waits for threads that stand in the user's code.
+/// How long the exit of the process waits for threads that run the user's code.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// An engine that is stopped without the interpreter when it is dropped.
+/// An engine that is stopped, with the interpreter released, when it is dropped.
 struct Stopping(Inner);
 
 impl Drop for Stopping {
@@ -54,14 +54,14 @@ pub struct Engine {
     number: u64,
 }
 
-/// Where rows come from, and who is told when the query is there.
+/// Where rows come from, and what has to be started once the query exists.
 enum Origin<'py> {
     Push(Loan<'py>),
     Pull(Pulled, Feed),
     Other,
 }
 
-/// The source of a stream, by its name, and the query whose results it gives, if it does.
+/// The source of a stream, by its name, and the query whose results it yields, if any.
 type Sourced<'py> = (String, Bound<'py, PyAny>, Option<Bound<'py, Query>>);
 
 #[derive(Clone, Copy)]
@@ -77,8 +77,8 @@ impl Engine {
         Ok(&self.inner.get(py)?.0)
     }
 
-    /// What the engine reads of a source that the user handed in. Nothing is taken from it before `connect`. `upstream` is
-    /// the query whose results it gives, if it does.
+    /// Opens a source that the user has passed. Nothing is read from it before `connect`. `upstream` is
+    /// the query whose results it yields, if any.
     fn open<'py>(
         &self,
         source: &Bound<'py, PyAny>,
@@ -116,7 +116,7 @@ impl Engine {
     }
 }
 
-/// Sets a source going, for a query or a shared source that has just been started.
+/// Starts to read a source, for a query or a shared source that has just been started.
 fn connect(origin: Origin<'_>, taker: Taker) -> PyResult<()> {
     match origin {
         Origin::Push(loan) => loan.keep(taker),
@@ -136,7 +136,7 @@ fn connect(origin: Origin<'_>, taker: Taker) -> PyResult<()> {
     }
 }
 
-/// Where an output goes, as the user said, and what the engine makes of it.
+/// Reads where the user wants an output to go: as the sink of the engine, and as the destination that Python keeps.
 fn read_sink(py: Python<'_>, sink: Option<&Bound<'_, PyAny>>) -> PyResult<(Sink, Destination)> {
     let Some(Ok(text)) = sink.map(|sink| sink.extract::<String>()) else {
         return Ok((Sink::results(), Destination::Results));
@@ -158,19 +158,19 @@ impl Engine {
         Ok(Self { inner: Here::new(Stopping(inner)), number })
     }
 
-    /// Whether this is the process that it was started in.
+    /// Returns true in the process that started it.
     #[getter]
     fn is_here(&self) -> bool {
         self.inner.is_here()
     }
 
-    /// Whether it has been stopped.
+    /// Returns true if it has been stopped.
     #[getter]
     fn is_stopped(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.get(py)?.is_stopped())
     }
 
-    /// Refuses to be used in another process.
+    /// Raises an error in any other process.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.get(py).map(|_| ())
     }
@@ -203,7 +203,7 @@ impl Engine {
         let read: Vec<(Sink, Destination)> =
             sinks.iter().map(|sink| read_sink(py, sink.as_ref())).collect::<PyResult<_>>()?;
         let (into, mut destinations): (Vec<Sink>, Vec<Destination>) = read.into_iter().unzip();
-        // Before the sources are taken: one that can be read once only is not used up by a name.
+        // Checked before the sources are opened: a refused name must not use up a source that can be read only once.
         py.detach(|| engine.check(name)).map_err(|error| start_error(py, error))?;
         let (mut inputs, mut origins, mut shared) = (Vec::new(), Vec::new(), Vec::new());
         if on_lag != "wait" && !sources.iter().any(|(_, source, _)| source.cast::<SharedSource>().is_ok()) {
@@ -241,7 +241,7 @@ impl Engine {
         Ok(query)
     }
 
-    /// Starts a shared source: of data, and of the query whose results that gives, if it does.
+    /// Starts a shared source of data, and of the query whose results the data is, if any.
     #[pyo3(signature = (plan, data, name, hold, on_error))]
     fn share(
         &self,
@@ -278,7 +278,7 @@ impl Engine {
         metrics::engine(py, &found)
     }
 
-    /// What is lost if it is stopped now, for each query and shared source, by name: rows, those of them that are in open
+    /// Returns what is lost if it is stopped now, for each query and shared source, by name: rows, those of them that are in open
     /// windows, and open sessions. `queries` are those that run.
     fn waiting(&self, py: Python<'_>, queries: Vec<Py<Query>>) -> PyResult<Vec<(String, u64, u64, u64)>> {
         let engine = self.get(py)?;
@@ -291,7 +291,7 @@ impl Engine {
         Ok(waiting.into_iter().map(row).collect())
     }
 
-    /// Ends the input of all queries and shared sources, and waits until everything has left them.
+    /// Ends the input of all queries and shared sources, and waits until all of it is processed.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.get(py)?;
         if engine.is_run_here() {
@@ -300,7 +300,7 @@ impl Engine {
         engine.drain(|query| wait(py, None, |timeout| query.wait(timeout)).map(|_| ()))
     }
 
-    /// Ends every query, and waits for all threads but those that stand in the user's code.
+    /// Ends every query, and waits for all threads except those that run the user's code.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.get(py)?;
         if engine.is_run_here() {
@@ -311,7 +311,7 @@ impl Engine {
     }
 }
 
-/// The interpreter is about to end: waits for threads that run Python code, but not for ever.
+/// Waits, before the interpreter ends, for threads that run Python code, up to a limit.
 #[guarded]
 #[pyfunction]
 pub fn leave(py: Python<'_>) {
@@ -321,7 +321,7 @@ pub fn leave(py: Python<'_>) {
     });
 }
 
-/// The functions of plans, each with the copy that one query or shared source calls in its place, and shows to the
+/// The functions of plans, each with the copy that one query or shared source calls in its place and shows to the
 /// collector (see [`crate::slot`]).
 #[derive(Default)]
 struct Own {
@@ -348,7 +348,7 @@ impl Own {
         own
     }
 
-    /// Everything of Python's that the engine may refer to: functions, and iterators that are read.
+    /// Returns all Python objects that the engine may refer to: functions, and iterators that are read.
     fn referred(self, origins: &[Origin<'_>]) -> Vec<Arc<Slot>> {
         let read = origins.iter().filter_map(|origin| match origin {
             Origin::Pull(Pulled::Items(items), _) => Some(Arc::clone(items)),

@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 
 use crate::raised::Raised;
 
-/// An error of class `name` of `penstock.exceptions`.
+/// Makes an error of class `name` of `penstock.exceptions`.
 fn raise<'py>(py: Python<'py>, name: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
     let made = py.import("penstock.exceptions").and_then(|module| module.getattr(name)?.call1(arguments));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// A plan that cannot be built.
+/// Converts the error of a plan that cannot be built.
 pub(crate) fn plan_error(py: Python<'_>, error: PlanError) -> PyErr {
     let message = error.to_string();
     match error {
@@ -32,17 +32,17 @@ pub(crate) fn plan_error(py: Python<'_>, error: PlanError) -> PyErr {
     }
 }
 
-/// A call or an option that cannot be, in words.
+/// Makes a `PlanError` with this message, for an invalid call or option.
 pub(crate) fn invalid(py: Python<'_>, message: impl Into<String>) -> PyErr {
     plan_error(py, PlanError::Invalid(message.into()))
 }
 
-/// A size that cannot be read, in the setting that the user knows by that name.
+/// Converts the error of a size that cannot be parsed, in the setting of that name.
 pub(crate) fn size_error(py: Python<'_>, named: &str, error: &SizeError) -> PyErr {
     raise(py, "SizeError", (format!("{named}: {error}"),))
 }
 
-/// Memory that does not fit the budget; with the operator and the bytes of its state if that is what grew.
+/// Converts a refusal of the budget; with the operator and the bytes of its state if that is what grew.
 fn limit_error(py: Python<'_>, message: String, state: Option<(&str, usize)>, limit: &MemoryLimit) -> PyErr {
     let MemoryLimit { needed_bytes, used_bytes, budget_bytes } = *limit;
     let (operator, state_bytes) = state.unzip();
@@ -50,7 +50,7 @@ fn limit_error(py: Python<'_>, message: String, state: Option<(&str, usize)>, li
     raise(py, "MemoryLimitExceeded", fields)
 }
 
-/// What the operating system refused: memory, or a thread.
+/// Converts an error of the operating system, which has refused memory or a thread.
 fn system_error(message: String, error: &io::Error) -> PyErr {
     match error.kind() {
         io::ErrorKind::OutOfMemory => PyMemoryError::new_err(message),
@@ -58,12 +58,12 @@ fn system_error(message: String, error: &io::Error) -> PyErr {
     }
 }
 
-/// A thread that cannot be started.
+/// Converts the error of a thread that cannot be started.
 pub(crate) fn thread_error(error: &io::Error) -> PyErr {
     system_error(format!("cannot start a thread: {error}"), error)
 }
 
-/// An engine or a query that cannot be started.
+/// Converts the error of an engine or a query that cannot be started.
 pub(crate) fn start_error(py: Python<'_>, error: StartError) -> PyErr {
     let message = error.to_string();
     match error {
@@ -85,12 +85,12 @@ pub(crate) fn start_error(py: Python<'_>, error: StartError) -> PyErr {
     }
 }
 
-/// What the function has raised that says how far event time has come.
+/// Converts the error of a watermark function.
 pub(crate) fn marking_error(py: Python<'_>, error: &OutsideError) -> PyErr {
     outside_error(py, format!("the watermark function failed: {error}"), error)
 }
 
-/// A query that ended without an answer. The same error may be asked for several times.
+/// Converts the error of a query that has failed. The same error may be converted several times.
 pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let message = error.to_string();
     match error {
@@ -118,17 +118,17 @@ fn bug(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "EngineError", (bug_words(message),))
 }
 
-/// What is said of a call that panicked.
+/// Returns the message for a call that panicked.
 pub(crate) fn panic_words(text: &str) -> String {
     bug_words(&format!("the engine failed: {text}"))
 }
 
-/// A call that panicked.
+/// Makes the error of a call that panicked.
 pub(crate) fn panic_error(py: Python<'_>, text: &str) -> PyErr {
     raise(py, "EngineError", (panic_words(text),))
 }
 
-/// What a source or a sink failed with: the user's own exception, or the words of an Arrow stream.
+/// Converts the error of a source or a sink: the user's own exception, or the message of an Arrow stream.
 fn outside_error(py: Python<'_>, message: String, error: &OutsideError) -> PyErr {
     match error.downcast_ref::<Raised>() {
         Some(raised) => raised.again(py).unwrap_or_else(|| input_error(py, message)),
@@ -136,12 +136,12 @@ fn outside_error(py: Python<'_>, message: String, error: &OutsideError) -> PyErr
     }
 }
 
-/// A foreign stream that failed.
+/// Makes the error of a foreign stream that failed.
 pub(crate) fn input_error(py: Python<'_>, message: String) -> PyErr {
     raise(py, "InputError", (message,))
 }
 
-/// A foreign stream that was read before.
+/// Makes the error of a foreign stream that was read before.
 pub(crate) fn consumed_error(py: Python<'_>) -> PyErr {
     consumed(
         py,
@@ -149,10 +149,10 @@ pub(crate) fn consumed_error(py: Python<'_>) -> PyErr {
     )
 }
 
-/// An exception as the text that is all an Arrow stream can pass on. An interrupt is raised again behind the stream.
+/// Converts an exception to text, which is all that an Arrow stream can carry. An interrupt is raised again after it.
 pub(crate) fn in_words(py: Python<'_>, error: PyErr) -> OutsideError {
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-        // It fails only while the interpreter ends, which an interrupt would not hurry. From here on no function of
+        // It fails only while the interpreter ends, when an interrupt changes nothing. From here on no function of
         // Python's is called: the first one would take the interrupt.
         let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
         return "interrupted".into();
@@ -160,39 +160,39 @@ pub(crate) fn in_words(py: Python<'_>, error: PyErr) -> OutsideError {
     error.to_string().into()
 }
 
-/// A source that was used before.
+/// Makes the error of a source that was used before.
 pub(crate) fn consumed(py: Python<'_>, message: &str) -> PyErr {
     raise(py, "StreamConsumedError", (message,))
 }
 
-/// A query that takes nothing any more, with the error that is the reason.
+/// Makes the error of a push to a query that has ended, with the error that ended it as the cause.
 pub(crate) fn ended_error(py: Python<'_>, message: String, cause: Option<PyErr>) -> PyErr {
     let error = raise(py, "QueryEndedError", (message,));
     error.set_cause(py, cause);
     error
 }
 
-/// A source that was closed.
+/// Makes the error of a push to a source that was closed.
 pub(crate) fn closed_error(py: Python<'_>) -> PyErr {
     raise(py, "SourceEndedError", ("this source was closed; it takes no more rows",))
 }
 
-/// An engine of another process.
+/// Makes the error of using an engine of another process.
 pub(crate) fn other_process_error(py: Python<'_>) -> PyErr {
     raise(py, "EngineError", ("this engine was started in another process; start a new one here",))
 }
 
-/// A query that the collector has taken apart, and that is asked all the same.
+/// Makes the error of a query whose exception the collector has cleared.
 pub(crate) fn let_go(py: Python<'_>) -> PyErr {
     raise(py, "EngineError", ("the query failed, and what was raised is gone already",))
 }
 
-/// A function that is to be called is gone, with the engine that called it.
+/// Makes the error of a function that was dropped together with its engine.
 pub(crate) fn function_gone(py: Python<'_>) -> PyErr {
     raise(py, "EngineError", ("the engine was dropped, and with it the functions of its queries",))
 }
 
-/// An exception as text: its class and what it says, and the same of its cause.
+/// Describes an exception: its class and its message, and those of its cause.
 pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> PyResult<String> {
     let text = |error: &PyErr| Ok::<_, PyErr>(format!("{}: {}", error.get_type(py).name()?, error.value(py)));
     match error.cause(py) {
@@ -201,12 +201,12 @@ pub(crate) fn error_text(py: Python<'_>, error: &PyErr) -> PyResult<String> {
     }
 }
 
-/// A batch that does not have the declared columns.
+/// Converts the error of a batch that does not have the declared columns.
 pub(crate) fn unfit_error(py: Python<'_>, error: &BatchError) -> PyErr {
     raise(py, "SchemaMismatchError", (error.to_string(), &error.column))
 }
 
-/// A sink that waits for its own query, or a function of a pipeline that waits for its own engine.
+/// Makes the error of a sink that waits for its own query, or a function of a pipeline that waits for its own engine.
 pub(crate) fn waits_for_itself(py: Python<'_>, is_task: bool) -> PyErr {
     let message = if is_task {
         "a function that runs on an engine cannot wait for it, or for its queries: it would wait for itself. Run the pipeline on another engine, as Stream.run does"
@@ -216,13 +216,13 @@ pub(crate) fn waits_for_itself(py: Python<'_>, is_task: bool) -> PyErr {
     raise(py, "EngineError", (message,))
 }
 
-/// A watermark function that waits for the query that waits for its answer.
+/// Makes the error of a watermark function that waits for the query that waits for its answer.
 pub(crate) fn asked_of_itself(py: Python<'_>) -> PyErr {
     let message = "a query cannot wait for itself: this is the watermark function of its source, and the query waits for what that returns";
     raise(py, "EngineError", (message,))
 }
 
-/// A watermark function that pushes to the source that it is asked about.
+/// Makes the error of a watermark function that pushes to its own source.
 pub(crate) fn pushes_to_itself(py: Python<'_>) -> PyErr {
     let message = "a watermark function cannot push to its own source: it would be asked about that batch as well, before this one is taken";
     raise(py, "EngineError", (message,))

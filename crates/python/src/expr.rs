@@ -53,7 +53,7 @@ impl Expr {
         Ok(Self { tree: tree.map_err(|error| plan_error(py, error))? })
     }
 
-    /// Pairs of a condition and a value, and the value where no condition holds.
+    /// Returns the value of the first condition that holds, or `otherwise`.
     #[staticmethod]
     #[pyo3(signature = (branches, otherwise))]
     fn when(
@@ -67,7 +67,7 @@ impl Expr {
         Ok(Self { tree: made.map_err(|error| plan_error(py, error))? })
     }
 
-    /// The function of that name.
+    /// Calls the function of that name.
     #[staticmethod]
     fn call(py: Python<'_>, name: &str, inputs: Vec<Py<Self>>) -> PyResult<Self> {
         let inputs = inputs.iter().map(|input| input.get().tree.clone()).collect();
@@ -84,7 +84,7 @@ impl Expr {
     }
 }
 
-/// What to compute per key and window.
+/// An aggregate to compute per key and window.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct Aggregate {
     pub(crate) inner: PlanAggregate,

@@ -1,11 +1,11 @@
-//! Calls that run Python code, on a thread that the interpreter may end, and what their capsules hold.
+//! Calls Python code on threads that the interpreter may end, and reads capsules.
 //!
 //! When the interpreter shuts down, Python up to 3.13 ends every other thread that wants to run Python code by unwinding
-//! its stack, wherever it stands. Rust frames cannot be unwound so: the process would abort. These calls stop the
-//! thread instead, for the moment that the process still has.
+//! its stack at any point. Rust frames cannot be unwound this way: the process would abort. These calls stop the
+//! thread instead, until the process exits.
 //!
-//! F1. A call that may be unwound is declared as such ("C-unwind"), and its guard is alive exactly while it runs.
-//! F2. Code that foreign libraries call back, such as an Arrow stream of ours, asks Python itself for the interpreter. pyo3
+//! FOREIGN-1. A call that may be unwound is declared as such ("C-unwind"), and its guard is alive exactly while it runs.
+//! FOREIGN-2. Code that foreign libraries call back, such as an Arrow stream of ours, asks Python itself for the interpreter. pyo3
 //!     knows only what it has done itself: inside a function that it has called, it takes the thread for attached, also
 //!     where a library has let go of the interpreter in between.
 
@@ -25,7 +25,7 @@ unsafe extern "C-unwind" {
     fn PyObject_Call(callable: *mut PyObject, args: *mut PyObject, named: *mut PyObject) -> *mut PyObject;
 }
 
-/// Lets nothing unwind past it.
+/// Stops the thread when it is unwound.
 struct StayHere;
 
 impl Drop for StayHere {
@@ -36,17 +36,17 @@ impl Drop for StayHere {
     }
 }
 
-/// The interpreter, as Python has given it to this thread.
+/// The interpreter, attached to this thread.
 struct Held(c_int);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: this thread has got that state from `PyGILState_Ensure`, and gives it back once.
+        // SAFETY: `PyGILState_Ensure` returned that state to this thread, which releases it once.
         unsafe { PyGILState_Release(self.0) }
     }
 }
 
-/// Calls `call` with the interpreter, whatever pyo3 takes this thread for (F2). `None` without an interpreter.
+/// Calls `call` with the interpreter, whether or not pyo3 takes this thread for attached (FOREIGN-2). `None` without an interpreter.
 pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     // SAFETY: it may be asked at any time, by any thread.
     if unsafe { pyo3::ffi::Py_IsInitialized() } == 0 {
@@ -61,16 +61,16 @@ pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     called
 }
 
-/// The object that a call gave, or the exception that it left; `None` when it left neither.
+/// Converts the object that a call returned, or the exception that it set; `None` when it did neither.
 fn given<'py>(py: Python<'py>, object: *mut PyObject) -> Option<PyResult<Bound<'py, PyAny>>> {
     if object.is_null() {
         return PyErr::take(py).map(Err);
     }
-    // SAFETY: the calls below give a new reference, or null, which was ruled out.
+    // SAFETY: the calls below return a new reference, or null, which was ruled out.
     Some(Ok(unsafe { Bound::from_owned_ptr(py, object) }))
 }
 
-/// The next object of an iterator.
+/// Returns the next object of an iterator.
 pub(crate) fn next<'py>(iterator: &Bound<'py, PyIterator>) -> Option<PyResult<Bound<'py, PyAny>>> {
     let guard = StayHere;
     // SAFETY: the pointer is an iterator's, alive for as long as it is borrowed, and the interpreter is held.
@@ -79,7 +79,7 @@ pub(crate) fn next<'py>(iterator: &Bound<'py, PyIterator>) -> Option<PyResult<Bo
     given(iterator.py(), object)
 }
 
-/// What a callable returns.
+/// Returns what a callable returns.
 pub(crate) fn call<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let guard = StayHere;
     // SAFETY: the pointer is an object's, alive for as long as it is borrowed, and the interpreter is held.
@@ -88,7 +88,7 @@ pub(crate) fn call<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyA
     given(callable.py(), object).unwrap_or_else(|| Ok(callable.py().None().into_bound(callable.py())))
 }
 
-/// What a callable returns for one argument.
+/// Returns what a callable returns for one argument.
 pub(crate) fn call_with<'py>(
     callable: &Bound<'py, PyAny>,
     argument: &Bound<'py, impl Sized>,
@@ -102,10 +102,10 @@ pub(crate) fn call_with<'py>(
     given(callable.py(), object).unwrap_or_else(|| Ok(callable.py().None().into_bound(callable.py())))
 }
 
-/// Whether the stream of a capsule is still there: whoever reads it takes it out.
+/// Returns true if a capsule still holds its stream: its first reader takes the stream out.
 pub(crate) fn holds_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<bool> {
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of that name holds such a struct, by the Arrow PyCapsule protocol, and the capsule is borrowed;
-    // the struct is changed by whoever reads the stream only, and that takes the interpreter, which is held.
+    // only a reader of the stream changes the struct, and needs the interpreter for that, which is held here.
     Ok(unsafe { stream.as_ref() }.release.is_some())
 }

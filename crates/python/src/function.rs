@@ -1,4 +1,4 @@
-//! Python functions over batches, called by the engine.
+//! Python functions that the engine calls with batches.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::foreign;
 use crate::raised::Raised;
 use crate::slot::Slot;
 
-/// The slots of the functions of these steps, unless somebody else has the function (SLOT-1).
+/// Returns the slots of the functions that belong to these steps alone (SLOT-1).
 pub(crate) fn own_slots(visit_own: impl FnOnce(&mut dyn FnMut(&dyn Step))) -> Vec<Arc<Slot>> {
     let mut slots = Vec::new();
     visit_own(&mut |step| {
@@ -37,7 +37,7 @@ pub(crate) fn own_slots(visit_own: impl FnOnce(&mut dyn FnMut(&dyn Step))) -> Ve
     slots
 }
 
-/// A Python function, as a plan holds it, or a query that calls it.
+/// A Python function that a plan holds, or a query that calls it.
 pub(crate) struct PyFunction {
     name: String,
     declares_all: bool,
@@ -45,13 +45,13 @@ pub(crate) struct PyFunction {
 }
 
 impl PyFunction {
-    /// The function, under the name that people know it by.
+    /// Wraps a function, under the name that messages use.
     pub(crate) fn wrap(name: String, function: &Bound<'_, PyAny>) -> Inner {
         let declares_all = function.getattr("declares_all").is_ok_and(|all| all.is_truthy().unwrap_or(false));
         Inner(Arc::new(Self { name, declares_all, function: Slot::shared(function) }))
     }
 
-    /// The same function for one query, which shows it to the collector. The plan keeps its own.
+    /// Copies the function for one query, which shows it to the collector. The plan keeps its own.
     pub(crate) fn for_query(py: Python<'_>, function: &Inner) -> Option<(Inner, Arc<Slot>)> {
         let function = function.0.as_any().downcast_ref::<Self>()?;
         let (name, declares_all) = (function.name.clone(), function.declares_all);
@@ -60,7 +60,7 @@ impl PyFunction {
         Some((Inner(Arc::new(own)), slot))
     }
 
-    /// The Python object behind a function of a plan.
+    /// Returns the Python object of a function of a plan, with its name.
     pub(crate) fn unwrap<'py>(py: Python<'py>, function: &Inner) -> Option<(String, Bound<'py, PyAny>)> {
         let function = function.0.as_any().downcast_ref::<Self>()?;
         Some((function.name.clone(), function.function.get(py)?))
@@ -69,7 +69,7 @@ impl PyFunction {
 
 static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
-/// A Python function that says how far event time has come, as a plan holds it, or a query that calls it.
+/// A Python function that returns watermarks, held by a plan or by a query that calls it.
 pub(crate) struct PyWatermarks {
     name: String,
     identity: u64,
@@ -77,13 +77,13 @@ pub(crate) struct PyWatermarks {
 }
 
 impl PyWatermarks {
-    /// The function, under the name that people know it by.
+    /// Wraps a function, under the name that messages use.
     pub(crate) fn wrap(name: String, function: &Bound<'_, PyAny>) -> Watermarks {
         let identity = NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed);
         Watermarks::Function(Arc::new(Self { name, identity, function: Slot::shared(function) }))
     }
 
-    /// The same function for one query or shared source, which shows it to the collector. The plan keeps its own.
+    /// Copies the function for one query or shared source, which shows it to the collector. The plan keeps its own.
     pub(crate) fn for_query(py: Python<'_>, watermarks: &Watermarks) -> Option<(Watermarks, Arc<Slot>)> {
         let Watermarks::Function(function) = watermarks else { return None };
         let function = function.as_any().downcast_ref::<Self>()?;

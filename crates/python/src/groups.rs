@@ -1,4 +1,4 @@
-//! Key groups of rows, for whoever spreads them over machines.
+//! Key groups of rows, by which jobs spread them over machines.
 
 use penstock_border::guarded;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use crate::arrow::one_batch;
 use crate::errors::plan_error;
 
-/// The key group of each row, one byte each.
+/// Returns the key group of each row, one byte each.
 #[guarded]
 #[pyfunction]
 pub fn key_groups<'py>(

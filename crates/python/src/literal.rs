@@ -1,11 +1,11 @@
-//! Python values as literals.
+//! Converts Python values to literals.
 
 use penstock_expr::Literal;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
-/// Whether `value` is an instance of `module.name`.
+/// Returns true if `value` is an instance of `module.name`.
 fn is_a(value: &Bound<'_, PyAny>, module: &str, name: &str) -> PyResult<bool> {
     value.is_instance(&value.py().import(module)?.getattr(name)?)
 }
@@ -51,7 +51,7 @@ fn decimal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     Ok(Literal::Decimal { value: if negative == 1 { -digits } else { digits }, scale: scale as i8 })
 }
 
-/// A `timedelta` in microseconds.
+/// Converts a `timedelta` to microseconds.
 pub(crate) fn micros(delta: &Bound<'_, PyAny>) -> PyResult<i64> {
     let part = |name: &str| -> PyResult<i128> { delta.getattr(name)?.extract() };
     let total = (part("days")? * 86_400 + part("seconds")?) * 1_000_000 + part("microseconds")?;
@@ -72,7 +72,7 @@ fn timestamp(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     Ok(Literal::Timestamp { micros: micros(&value.sub(epoch)?)?, aware })
 }
 
-/// The literal that stands for a Python value.
+/// Converts a Python value to a literal.
 pub(crate) fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     if value.is_none() {
         return Ok(Literal::Null);

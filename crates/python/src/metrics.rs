@@ -1,4 +1,4 @@
-//! Counters and times as dictionaries.
+//! Converts counters and times to dictionaries.
 
 use penstock_engine::query::{QueryMetrics, Rows};
 use penstock_engine::{EngineMetrics, Latency, OperatorReport, TaskMetrics, WorkerMetrics};
@@ -11,7 +11,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// How long things took, in milliseconds.
+/// Converts latencies, in milliseconds.
 pub(crate) fn latency<'py>(py: Python<'py>, latency: &Latency) -> PyResult<Bound<'py, PyDict>> {
     let Latency { count, mean_ns, p50_ns, p95_ns, p99_ns, p999_ns, max_ns } = *latency;
     let times = PyDict::new(py);
@@ -25,7 +25,7 @@ pub(crate) fn latency<'py>(py: Python<'py>, latency: &Latency) -> PyResult<Bound
     Ok(times)
 }
 
-/// What each operator did.
+/// Converts the profile of each operator.
 pub(crate) fn operators<'py>(py: Python<'py>, reports: &[OperatorReport]) -> PyResult<Bound<'py, PyList>> {
     let operators = PyList::empty(py);
     for OperatorReport { name, profile } in reports {
@@ -69,7 +69,7 @@ fn tasks<'py>(py: Python<'py>, metrics: &[TaskMetrics]) -> PyResult<Bound<'py, P
     Ok(tasks)
 }
 
-/// What a query, or a shared source, has come to.
+/// Converts the metrics of a query or a shared source.
 pub(crate) fn query<'py>(
     py: Python<'py>,
     metrics: &QueryMetrics,
@@ -117,9 +117,9 @@ pub(crate) fn query<'py>(
     Ok(all)
 }
 
-/// What memory came to.
+/// Converts the counters of memory.
 pub(crate) fn memory<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
-    // Taken apart, so that whoever adds a counter is sent here by the compiler.
+    // Destructured in full: the compiler reports a counter that is missing here.
     let Counters {
         budget_bytes,
         used_bytes,
@@ -173,7 +173,7 @@ fn workers<'py>(py: Python<'py>, metrics: &[WorkerMetrics]) -> PyResult<Bound<'p
     Ok(workers)
 }
 
-/// What an engine has come to.
+/// Converts engine-wide metrics.
 pub(crate) fn engine<'py>(py: Python<'py>, metrics: &EngineMetrics) -> PyResult<Bound<'py, PyDict>> {
     let EngineMetrics {
         seconds: alive,

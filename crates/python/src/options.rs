@@ -1,7 +1,7 @@
-//! How an engine runs plans, as Python says it.
+//! Reads the options of an engine and of a query.
 //!
-//! Each setting comes with the name that the user knows it by, an argument or a variable of the environment, so that
-//! an error can say where the bad value stands.
+//! Each setting comes with its name, that of an argument or of an environment variable, so that
+//! an error can say where a bad value was given.
 
 use penstock_border::guarded;
 use penstock_engine::clock::Timepiece;
@@ -16,21 +16,21 @@ use pyo3::prelude::*;
 use crate::clock::ManualClock;
 use crate::errors::{plan_error, size_error};
 
-/// Blocks of a chunk at most. Far more than is of use, and their bytes can still be counted.
+/// Most blocks of a chunk: far more than is useful, and few enough that their bytes do not overflow.
 const MOST_BLOCKS: usize = 64 * 1024;
 
-/// Workers of an engine at most.
+/// Most workers of an engine.
 const MOST_WORKERS: usize = 64;
 
 const PLATFORMS: [(&str, Platform); 2] = [("native", Platform::native()), ("portable", Platform::Portable)];
 
-/// A setting: what the user calls it, and its value.
+/// A setting: the name that the user gave it, and its value.
 pub(crate) type Setting<T> = Option<(String, T)>;
 
 /// On how many workers one operator may run, and how it is spread over them.
 pub(crate) type Spreading = (Option<usize>, Setting<String>);
 
-/// The strategy that is asked for.
+/// Reads the strategy that was chosen.
 pub(crate) fn read_strategy(py: Python<'_>, setting: Setting<String>) -> PyResult<Strategy> {
     Ok(chosen(py, setting, &Strategy::NAMES)?.unwrap_or_default())
 }
@@ -42,7 +42,7 @@ pub(crate) fn read_on_error(py: Python<'_>, on_error: &Bound<'_, PyAny>) -> PyRe
     choose("on_error", &text, &names).map_err(|error| plan_error(py, error))
 }
 
-/// How an engine runs plans.
+/// The options of an engine.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct EngineOptions {
     pub(crate) inner: Inner,
@@ -57,12 +57,12 @@ fn chosen<T: Copy>(
     choice.map_err(|error| plan_error(py, error))
 }
 
-/// What a choice is called.
+/// Returns the name of a choice.
 fn name_of<T: Copy + PartialEq>(choice: T, names: &[(&'static str, T)]) -> &'static str {
     names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
 }
 
-/// Digits in groups of three.
+/// Formats a number with digits in groups of three.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits
@@ -81,7 +81,7 @@ fn count(
     most: usize,
 ) -> PyResult<Option<usize>> {
     let Some((named, value)) = setting else { return Ok(None) };
-    // Whatever does not fit is out of range too.
+    // A number that does not fit the type is out of range too.
     match value.extract::<usize>().ok().filter(|count| (1..=most).contains(count)) {
         Some(count) => Ok(Some(count)),
         None => {

@@ -1,4 +1,4 @@
-//! Results.
+//! Collected results, and Arrow streams of batches.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The outputs of a query.
+    /// Makes one object for each output of a query.
     pub(crate) fn all(inner: Inner, seconds: f64) -> Vec<Self> {
         let inner = Arc::new(inner);
         (0..inner.parts.len()).map(|part| Self { inner: Arc::clone(&inner), part, seconds }).collect()
@@ -37,7 +37,7 @@ impl Output {
     }
 }
 
-/// An error as a string of C can say it: without zero bytes, which the words of a user's own exception may have.
+/// Makes an error fit for a C string: the message of a user's own exception may contain zero bytes.
 fn spoken(error: ArrowError) -> ArrowError {
     match error {
         ArrowError::ExternalError(error) => {
@@ -47,7 +47,7 @@ fn spoken(error: ArrowError) -> ArrowError {
     }
 }
 
-/// Batches as an Arrow stream capsule. The stream holds them for as long as its consumer wants.
+/// Makes an Arrow stream capsule of batches. The stream holds them until its consumer releases it.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
@@ -136,7 +136,7 @@ impl Output {
         self.inner.late_by_text()
     }
 
-    /// Late rows and results that nobody reads, and the largest distance of one of them as text.
+    /// Returns the late rows and results that no late output reads, and the largest distance of one of them as text.
     #[getter]
     fn dropped_late(&self) -> Option<(u64, String)> {
         self.inner.dropped_late.map(|late| (late.rows, late.by_text()))

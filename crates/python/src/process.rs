@@ -3,8 +3,8 @@
 //! A fork copies the memory of a process but only one of its threads. In the child, an engine of the parent has no
 //! workers, and a lock that one of them held is held for ever.
 //!
-//! B1. Whatever leads to an engine stands in a [`Here`]: a child can neither look at it nor drop it, and takes no lock.
-//! B2. What a process has one of stands in a [`PerProcess`]: a child makes its own, without a look at the parent's.
+//! PROCESS-1. Whatever leads to an engine stands in a [`Here`]: a child can neither look at it nor drop it, and takes no lock.
+//! PROCESS-2. What a process has one of stands in a [`PerProcess`]: a child makes its own, without a look at the parent's.
 
 use std::process;
 use std::ptr;
@@ -45,7 +45,7 @@ impl<T> Here<T> {
 impl<T> Drop for Here<T> {
     fn drop(&mut self) {
         if !self.is_here() {
-            std::mem::forget(self.value.take()); // B1
+            std::mem::forget(self.value.take()); // PROCESS-1
         }
     }
 }

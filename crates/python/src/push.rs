@@ -1,6 +1,6 @@
 //! Sources that the user pushes to, from any thread.
 //!
-//! H1. The feed is in its slot or with one thread that pushes. `close` does not wait for that thread: it leaves a note,
+//! PUSH-1. The feed is in its slot or with one thread that pushes. `close` does not wait for that thread: it leaves a note,
 //!     and whoever brings the feed back drops it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -124,7 +124,7 @@ impl Inner {
         let mut slot = self.locked();
         if !slot.is_closed {
             slot.feed = Some(feed);
-        } // else H1: it is dropped here, which ends the input
+        } // else PUSH-1: it is dropped here, which ends the input
         drop(slot);
         self.returned.notify_one();
     }

@@ -3,12 +3,12 @@
 //! An exception leads to the frames that it has passed, and these to the query that it is raised by: a cycle, which only
 //! the collector of the interpreter can free. So it has to see all of it.
 //!
-//! X1. An exception is held in one slot, whoever refers to that. The slot belongs to one Python object, a query or a
+//! RAISED-1. An exception is held in one slot, whoever refers to that. The slot belongs to one Python object, a query or a
 //!     shared source, which shows it to the collector, and empties it when the collector says so. Whoever else wants
 //!     the exception asks that object, and holds it in sight of the collector.
-//! X2. The collector sees the same whenever it looks: the slot is locked only by threads that have the interpreter, and
+//! RAISED-2. The collector sees the same whenever it looks: the slot is locked only by threads that have the interpreter, and
 //!     no code of Python runs meanwhile.
-//! X3. It is raised with the traceback that it came with. So it does not grow, and the frames of the last time alone
+//! RAISED-3. It is raised with the traceback that it came with. So it does not grow, and the frames of the last time alone
 //!     are kept.
 
 use std::error::Error;
@@ -23,7 +23,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 struct Held {
     value: Py<PyBaseException>,
-    /// As it came out of the user's code (X3).
+    /// As it came out of the user's code (RAISED-3).
     traceback: Option<Py<PyTraceback>>,
 }
 
@@ -70,7 +70,7 @@ impl Raised {
         self.locked().as_ref().map(|held| held.value.bind(py).clone())
     }
 
-    /// The exception, to be raised once more (X3).
+    /// The exception, to be raised once more (RAISED-3).
     pub(crate) fn again(&self, py: Python<'_>) -> Option<PyErr> {
         let (value, traceback) = {
             let slot = self.locked();
@@ -89,9 +89,9 @@ impl Raised {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Shows the collector what is held, in the name of the object that the slot belongs to (X1).
+    /// Shows the collector what is held, in the name of the object that the slot belongs to (RAISED-1).
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // X2: nobody has the lock, and nothing can have changed since the collector began.
+        // RAISED-2: nobody has the lock, and nothing can have changed since the collector began.
         if let Some(held) = self.locked().as_ref() {
             visit.call(&held.value)?;
             visit.call(&held.traceback)?;

@@ -3,10 +3,10 @@
 //! A batch that was made elsewhere is released by a function of its maker, which may want the interpreter, or take its
 //! time. The last reference to it may go anywhere: in a worker, while Python code waits for that worker.
 //!
-//! A1. Behind [`keep`], every buffer of a batch belongs to one [`Held`], which has the batch as it came. The batch goes
+//! RELEASE-1. Behind [`keep`], every buffer of a batch belongs to one [`Held`], which has the batch as it came. The batch goes
 //!     to the thread when the last of the buffers is gone, and is dropped there.
-//! A2. Once the interpreter is about to end, or the thread cannot be had, a batch is leaked rather than dropped.
-//! A3. The thread is there while there is something to release, and a moment longer. `is_served` says whether it is.
+//! RELEASE-2. Once the interpreter is about to end, or the thread cannot be had, a batch is leaked rather than dropped.
+//! RELEASE-3. The thread is there while there is something to release, and a moment longer. `is_served` says whether it is.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -52,7 +52,7 @@ impl Releaser {
     fn hand_over(&'static self, batch: RecordBatch) {
         let mut waiting = self.locked();
         if waiting.is_closed {
-            std::mem::forget(batch); // A2
+            std::mem::forget(batch); // RELEASE-2
             return;
         }
         waiting.batches.push_back(batch);
@@ -64,7 +64,7 @@ impl Releaser {
         let thread = thread::Builder::new().name("penstock-release".to_owned()).spawn(|| self.serve());
         match thread {
             Ok(_) => waiting.is_served = true,
-            Err(_) => std::mem::forget(std::mem::take(&mut waiting.batches)), // A2
+            Err(_) => std::mem::forget(std::mem::take(&mut waiting.batches)), // RELEASE-2
         }
     }
 
@@ -123,12 +123,12 @@ impl Drop for Held {
 
 /// The same bytes, with another owner.
 fn owned(buffer: &Buffer, owner: &Arc<Held>) -> Buffer {
-    // A buffer without bytes may still belong to somebody: A1 asks for one that does not.
+    // A buffer without bytes may still belong to somebody: RELEASE-1 asks for one that does not.
     let Some(first) = NonNull::new(buffer.as_ptr().cast_mut()).filter(|_| !buffer.is_empty()) else {
         return MutableBuffer::new(0).into();
     };
     let owner = Arc::clone(owner) as Arc<_>;
-    // SAFETY: `buffer` says that so many bytes are valid there; by A1 the owner holds it for as long as they are used.
+    // SAFETY: `buffer` says that so many bytes are valid there; by RELEASE-1 the owner holds it for as long as they are used.
     unsafe { Buffer::from_custom_allocation(first, buffer.len(), owner) }
 }
 

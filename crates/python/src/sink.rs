@@ -1,8 +1,8 @@
 //! Python functions that take results, called on a thread of their own.
 //!
-//! K1. The thread reads the results of its query like anybody else. A query has ended for its user when the thread has,
+//! CALLBACK-1. The thread reads the results of its query like anybody else. A query has ended for its user when the thread has,
 //!     too: behind the last batch, or soon after the query was stopped or failed.
-//! K2. The function is held in a [`Slot`], which the query shows to the collector.
+//! CALLBACK-2. The function is held in a [`Slot`], which the query shows to the collector.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -45,7 +45,7 @@ struct Outcome {
 
 /// A function at work.
 pub(crate) struct Callback {
-    /// The function, until the thread has ended or the collector has taken it (K2).
+    /// The function, until the thread has ended or the collector has taken it (CALLBACK-2).
     function: Slot,
     started: Instant,
     outcome: Mutex<Outcome>,

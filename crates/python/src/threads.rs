@@ -1,6 +1,6 @@
 //! Threads of their own for what runs Python code: iterators, Arrow streams, sinks. Nothing of that runs on a worker.
 //!
-//! T1. Such a thread may stand in the user's code for ever. Nobody joins it: the exit of the process waits for it a
+//! USER_THREADS-1. Such a thread may stand in the user's code for ever. Nobody joins it: the exit of the process waits for it a
 //!     little, so that the usual ones are gone before the interpreter is.
 
 use std::io;

@@ -1,25 +1,29 @@
-//! Queries at work.
+//! Queries, as Python holds them.
+//!
+//! - `core`: what a query reads, calls and writes to; `failure`: its error as an exception; `reading`: its results
+
+mod core;
+mod failure;
+mod reading;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arrow_array::RecordBatch;
 use penstock_border::guarded;
-use penstock_engine::query::BlockedBy;
 use penstock_engine::results::Next;
-use penstock_engine::{Query as Running, Results, RunError, Status};
+use penstock_engine::{Query as Running, Results, Status};
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 
+use self::core::QueryCore;
+use self::failure::Failure;
 use crate::arrow::one_batch;
 use crate::batch::Batch;
-use crate::errors::{
-    asked_of_itself, consumed, error_text, invalid, let_go, run_error, start_error, waits_for_itself,
-};
+use crate::errors::{consumed, error_text, invalid, let_go, run_error, start_error, waits_for_itself};
 use crate::metrics;
 use crate::output::{Output, stream_capsule};
 use crate::process::Here;
@@ -32,184 +36,16 @@ use crate::streamed::Streamed;
 use crate::wait::{timeout, wait};
 use crate::waiter::Waiter;
 
-/// How long a source that has ended is waited for, to know why.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-struct Inner {
-    query: Running,
-    /// The shared sources that it reads. It keeps them, and with them what they have failed with.
-    sources: Vec<Py<SharedSource>>,
-    /// Where each output goes.
-    destinations: Vec<Destination>,
-    /// The function that takes rows that operators had no answer for.
-    letters: Option<Arc<Callback>>,
-    /// The functions that it calls, and the iterators that it reads.
-    referred: Vec<Arc<Slot>>,
-    outputs: PyOnceLock<Vec<Py<Output>>>,
-    /// The exception that was made of its error, for as long as somebody has it: whoever asks meanwhile gets the same
-    /// one, and with it go the frames that it has passed.
-    made: Mutex<Option<Py<PyWeakrefReference>>>,
-}
-
-/// Why a query has failed.
-enum Failure {
-    /// With an exception of the user's own.
-    Raised(Raised),
-    /// By itself.
-    Made(Py<PyAny>),
-}
-
 /// A query at work, or one that has ended.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct Query {
-    inner: Here<Inner>,
+    inner: Here<QueryCore>,
     /// Whether somebody has been told why it failed.
     is_known: AtomicBool,
     /// Whether somebody has been told of its late rows.
     is_late_known: AtomicBool,
     /// Whether somebody has asked for all results of each output.
     claimed: Vec<AtomicBool>,
-}
-
-impl Inner {
-    /// The functions that take results.
-    fn callbacks(&self) -> impl Iterator<Item = &Arc<Callback>> {
-        let sinks = self.destinations.iter().filter_map(|destination| match destination {
-            Destination::Function(callback) => Some(callback),
-            _ => None,
-        });
-        sinks.chain(&self.letters)
-    }
-
-    fn status(&self) -> Status {
-        let status = self.query.status();
-        if self.callbacks().any(|callback| !callback.has_ended()) {
-            return Status::Running;
-        }
-        match status {
-            Status::Finished if self.callbacks().any(|callback| callback.has_failed()) => Status::Failed,
-            Status::Finished if self.callbacks().any(|callback| callback.gave_up()) => Status::Stopped,
-            status => status,
-        }
-    }
-
-    /// How long it has been running, or ran, if its tasks did for so many seconds: as long as a function that takes its
-    /// results.
-    fn seconds(&self, of_tasks: f64) -> f64 {
-        self.callbacks().map(|callback| callback.seconds()).fold(of_tasks, f64::max)
-    }
-
-    /// Whether it has ended before `timeout` was over.
-    fn has_ended(&self, timeout: Duration) -> bool {
-        self.query.wait(timeout) && self.callbacks().all(|callback| callback.wait(timeout))
-    }
-
-    fn results(&self, py: Python<'_>, output: usize) -> PyResult<&Results> {
-        let results = match self.destinations.get(output) {
-            Some(Destination::Results) => self.query.results_of(output),
-            _ => None,
-        };
-        results.ok_or_else(|| {
-            invalid(
-                py,
-                "the results of this query go to its sink; only those of a query without sink= can be read",
-            )
-        })
-    }
-
-    /// Why it has failed, if it did.
-    fn failure(&self, py: Python<'_>) -> Option<Failure> {
-        if self.status() != Status::Failed {
-            return None;
-        }
-        match self.query.error() {
-            Some(error) => Some(match Raised::of(&error) {
-                Some(raised) => Failure::Raised(raised.clone()),
-                None => Failure::Made(self.made(py, &error)),
-            }),
-            None => self.callbacks().find_map(|callback| callback.failure()).map(Failure::Raised),
-        }
-    }
-
-    /// The exception that was made of its error, if somebody has it.
-    fn made_before(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.as_ref()?.bind(py).upgrade().map(Bound::unbind)
-    }
-
-    /// Its error as an exception. If its source is to blame, that one's error is the cause.
-    fn made(&self, py: Python<'_>, error: &RunError) -> Py<PyAny> {
-        if let Some(made) = self.made_before(py) {
-            return made;
-        }
-        let raised = run_error(py, error);
-        if matches!(error, RunError::SourceEnded) {
-            let cause = self.sources.iter().find_map(|source| {
-                let source = source.get().get(py).ok()?;
-                py.detach(|| source.wait(PATIENCE));
-                source.error().filter(|error| !matches!(**error, RunError::Stopped))
-            });
-            raised.set_cause(py, cause.map(|error| run_error(py, &error)));
-        }
-        let value = raised.into_value(py).into_any();
-        let reference = PyWeakrefReference::new(value.bind(py)).map(Bound::unbind);
-        // Another thread may have been quicker. What is replaced is dropped behind the lock.
-        match self.made_before(py) {
-            Some(made) => made,
-            None => {
-                let old = match reference {
-                    Ok(new) => self.made.lock().unwrap_or_else(PoisonError::into_inner).replace(new),
-                    Err(_) => None,
-                };
-                drop(old);
-                value
-            }
-        }
-    }
-
-    /// The exceptions of the user's own that it has: each slot once.
-    fn raised(&self) -> Vec<Raised> {
-        let of_query = self.query.error().and_then(|error| Raised::of(&error).cloned());
-        let mut found: Vec<Raised> = of_query.into_iter().collect();
-        for raised in self.callbacks().filter_map(|callback| callback.failure()) {
-            if !found.iter().any(|one| one.is(&raised)) {
-                found.push(raised);
-            }
-        }
-        found
-    }
-
-    /// What it waits for, if it does, as people read it.
-    fn blocked_by(&self) -> Option<String> {
-        let sources = self.sources.iter().filter_map(|source| source.get().running());
-        let blocked = self.query.blocked_by(sources)?;
-        Some(match blocked {
-            BlockedBy::Output(output) => {
-                let taker = match self.destinations.get(output) {
-                    Some(Destination::Function(_)) => "sink",
-                    _ => "reader",
-                };
-                match self.query.outputs().nth(output) {
-                    Some((name, _)) if self.destinations.len() > 1 => format!("{taker} of \"{name}\""),
-                    _ => taker.to_owned(),
-                }
-            }
-            other => other.to_string(),
-        })
-    }
-
-    /// Refuses to wait on the thread that is waited for.
-    fn check_thread(&self, py: Python<'_>) -> PyResult<()> {
-        let is_task = self.query.is_run_here();
-        if is_task || self.callbacks().any(|callback| callback.is_this_thread()) {
-            return Err(waits_for_itself(py, is_task));
-        }
-        let sources = self.sources.iter().filter_map(|source| source.get().running());
-        if self.query.is_asking_here(sources) {
-            return Err(asked_of_itself(py));
-        }
-        Ok(())
-    }
 }
 
 impl Query {
@@ -222,7 +58,7 @@ impl Query {
     ) -> Self {
         let (outputs, made) = (PyOnceLock::new(), Mutex::new(None));
         let claimed = destinations.iter().map(|_| AtomicBool::new(false)).collect();
-        let inner = Inner { query, sources, destinations, letters, referred, outputs, made };
+        let inner = QueryCore { query, sources, destinations, letters, referred, outputs, made };
         Self {
             inner: Here::new(inner),
             is_known: AtomicBool::new(false),
@@ -249,77 +85,6 @@ impl Query {
             _ => 0,
         };
         (0..inner.destinations.len()).map(for_function).sum()
-    }
-
-    /// Its error as one that the user gets to see.
-    fn told(&self, py: Python<'_>) -> PyResult<Option<Failure>> {
-        let inner = self.inner.get(py)?;
-        let failure = inner.failure(py);
-        if failure.is_some() {
-            self.is_known.store(true, Ordering::Relaxed);
-            // The error of its source is the cause of its own.
-            if inner.query.error().is_some_and(|error| matches!(*error, RunError::SourceEnded))
-                && let Some(source) =
-                    inner.sources.iter().map(Py::get).find(|source| source.cause(py).is_some())
-            {
-                source.set_known();
-            }
-        }
-        Ok(failure)
-    }
-
-    fn raise_failure(&self, py: Python<'_>) -> PyResult<()> {
-        match self.told(py)? {
-            None => Ok(()),
-            Some(Failure::Raised(raised)) => Err(raised.again(py).unwrap_or_else(|| let_go(py))),
-            Some(Failure::Made(value)) => {
-                // As if it had not been raised before: the frames of the last time are let go of.
-                value.bind(py).setattr("__traceback__", py.None())?;
-                Err(PyErr::from_value(value.into_bound(py)))
-            }
-        }
-    }
-
-    /// Why it has failed, for somebody who has another error because of that.
-    pub(crate) fn cause(&self, py: Python<'_>) -> Option<PyErr> {
-        let value = match self.inner.here()?.failure(py)? {
-            Failure::Raised(raised) => raised.value(py)?.into_any(),
-            Failure::Made(value) => value.into_bound(py),
-        };
-        Some(PyErr::from_value(value))
-    }
-
-    /// The next batch, however long that takes; `None` at the end.
-    fn next_of(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
-        let inner = self.inner.get(py)?;
-        let results = inner.results(py, output)?;
-        if inner.query.is_run_here() && !py.detach(|| results.wait(Duration::ZERO)) {
-            return Err(waits_for_itself(py, true));
-        }
-        loop {
-            wait(py, None, |timeout| results.wait(timeout))?;
-            match py.detach(|| results.take()) {
-                Next::Batch(batch) => return Ok(Some(batch)),
-                Next::Nothing => {} // another reader was quicker
-                Next::Ended => {
-                    // A function that takes dead letters, or another output, may still fail.
-                    if inner.check_thread(py).is_ok() {
-                        wait(py, None, |timeout| inner.has_ended(timeout))?;
-                    }
-                    return self.raise_failure(py).map(|()| None);
-                }
-            }
-        }
-    }
-
-    /// The next batch for a reader that takes the end for the end of all rows: a query that was stopped has none.
-    pub(crate) fn next_to_the_end(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
-        let next = self.next_of(py, output)?;
-        let inner = self.inner.get(py)?;
-        if next.is_none() && inner.status() == Status::Stopped {
-            return Err(run_error(py, &RunError::Stopped));
-        }
-        Ok(next)
     }
 }
 
