@@ -1,13 +1,13 @@
 //! The Python module `penstock._penstock`: translation, and nothing else.
 //!
-//! Python objects become plans, expressions and Arrow batches on the way in; errors become the
-//! classes of `penstock.exceptions` on the way out. The interpreter is released while Rust works.
+//! Converts Python objects to plans, expressions and Arrow batches, and errors to the
+//! classes of `penstock.exceptions`. The interpreter is released while Rust works.
 //!
-//! - `arrow`, `release`: data on its way in, and back to whom it belongs
-//! - `engine`, `query`, `shared`, `push`, `replay`: what runs, as Python holds it; `streamed`: results as an Arrow stream;
-//!   `run`: all of it in one call
+//! - `arrow`, `release`: imports data, and releases it to its producer
+//! - `engine`, `query`, `shared`, `push`, `replay`: the objects that Python holds; `streamed`: results as an Arrow stream;
+//!   `run`: runs a plan in one call
 //! - `source`, `sink`, `threads`: the user's own code, on threads of its own; `foreign`: how it is called
-//! - `process`: what a forked child may not touch; `wait`: waiting without the interpreter
+//! - `process`: values that a forked child may not use; `wait`: waits without the interpreter
 
 mod arrow;
 mod batch;
@@ -89,7 +89,7 @@ mod _penstock {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         penstock_engine::share::set_interrupt(wait::interrupted);
-        // Asked here, so that it is settled by how the process was started.
+        // Read at import, so that the environment at the start of the process decides.
         module.add("checks_laws", penstock_operators::laws::are_checked())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

@@ -20,17 +20,17 @@ use crate::run::run;
 use crate::schema::Schema;
 use crate::slot::with_plan;
 
-/// What a stage reads: the name of the stream in its plans; the stage that the rows come from, if they do, and the name
-/// that they have there; how they are to be spread, and by which columns; what is known of their time, and all columns.
+/// An input of a stage: the name of the stream in its plans; the stage that its rows come from, if any, and their name
+/// there; how rows are partitioned, and by which columns; their time, and all columns.
 type StageInput = (String, Option<usize>, String, &'static str, Vec<String>, StageTime, Schema);
-/// The column of their time, by how much the watermark stays behind, and the column with the watermark before each row.
+/// The time column, the delay of the watermark, and the column with the watermark before each row.
 type StageTime = (Option<String>, i64, Option<String>);
 type StageParts = (Vec<StageInput>, Outputs);
-/// All stages, and the stage and the name there of each output.
+/// All stages, and for each output its stage and its name there.
 type StagesGiven = (Vec<StageParts>, Vec<(usize, String)>);
-/// Whether it is the last part, and how far event time comes with it, if rows do not say so.
+/// Whether it is the last part, and the watermark of each stream, if it is imposed rather than read from the rows.
 type Going = (bool, Option<HashMap<String, i64>>);
-/// What each output gave, where the plans stand, and how far event time has come behind each output.
+/// The result of each output, the checkpoint, and the watermark after each output.
 type PartGiven<'py> = (Vec<Output>, Option<Bound<'py, PyBytes>>, Vec<i64>);
 
 /// Plans by name.
@@ -67,7 +67,7 @@ impl Outputs {
         self.inner.plans().iter().map(|(_, plan)| Plan { inner: plan.clone() }).collect()
     }
 
-    /// The names of all streams.
+    /// Returns the names of all streams.
     #[getter]
     fn streams(&self) -> Vec<String> {
         let graph = self.inner.graph();
@@ -107,7 +107,7 @@ impl Outputs {
         Ok(Self { inner: Inner::from_json(text).map_err(|error| plan_error(py, error))? })
     }
 
-    /// The plans as JSON, and the functions that they call with their names.
+    /// Returns the plans as JSON, and the functions that they call with their names.
     fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
         parts(py, self.inner.to_parts())
     }
@@ -118,7 +118,7 @@ impl Outputs {
         Ok(Self { inner: inner.map_err(|error| plan_error(py, error))? })
     }
 
-    /// The plans in stages: what each reads, the plans that it runs, and where the outputs of all come from.
+    /// Cuts the plans into stages: the inputs of each, the plans that it runs, and the stage of each output.
     fn stages(&self, py: Python<'_>, ordered: bool) -> PyResult<StagesGiven> {
         let Stages { stages, results } = self.inner.stages(ordered).map_err(|error| plan_error(py, error))?;
         let parts = stages.into_iter().map(|stage| {
@@ -140,7 +140,7 @@ impl Outputs {
         Ok((parts.collect(), results))
     }
 
-    /// Runs the plans over data for each stream, to the end. What each output gave.
+    /// Runs the plans over data for each stream, to the end, and returns the result of each output.
     #[pyo3(signature = (data, options, on_error, spreading))]
     fn run(
         &self,
@@ -153,8 +153,8 @@ impl Outputs {
         run(py, &self.inner, data, &options.get().inner, (on_error, spreading), None)
     }
 
-    /// Runs the plans over the next part of the data for each stream, and goes on where `states` stand. What each output
-    /// gave, and where the plans stand then, unless it was the last part. `going` says which one this is.
+    /// Runs the plans over the next part of the data for each stream, continuing from the checkpoints `states`. Returns the
+    /// result of each output, and the next checkpoint, unless it was the last part. `going` says which part this is.
     #[pyo3(signature = (data, options, on_error, states, going))]
     fn run_part<'py>(
         &self,

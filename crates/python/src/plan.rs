@@ -29,7 +29,7 @@ pub struct Plan {
     pub(crate) inner: Inner,
 }
 
-/// A duration: text with a unit, or a whole number of ticks.
+/// Reads a duration: text with a unit, or a whole number of ticks.
 fn span(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Span> {
     if let Ok(text) = value.extract::<&str>() {
         return text.parse().map_err(|error| plan_error(py, error));
@@ -82,7 +82,7 @@ impl Window {
 /// The text of a plan, and the functions that it calls with their names.
 pub(crate) type Parts<'py> = (String, Vec<(String, Bound<'py, PyAny>)>);
 
-/// A plan that was written, as Python keeps it.
+/// Converts a plan that was written as text, with the functions that it calls.
 pub(crate) fn parts<'py>(
     py: Python<'py>,
     written: Result<(String, Vec<Function>), PlanError>,
@@ -152,7 +152,7 @@ impl Plan {
         own_slots(|own| self.inner.visit_own(own)).iter().for_each(|slot| slot.let_go());
     }
 
-    /// A declared stream, with a bound on how far ahead of the watermark a time may be.
+    /// Returns the declared stream with a bound on how far ahead of the watermark a time may be.
     fn with_max_ahead(&self, py: Python<'_>, max_ahead: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::wrap(py, self.inner.with_max_ahead(span(py, max_ahead)?))
     }
@@ -200,7 +200,7 @@ impl Plan {
         Self::wrap(py, self.inner.map_batches(PyFunction::wrap(name, function), &schema.get().inner))
     }
 
-    /// The plan as JSON, and the functions that it calls with their names.
+    /// Returns the plan as JSON, and the functions that it calls with their names.
     fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
         parts(py, self.inner.to_parts())
     }
@@ -281,7 +281,7 @@ impl Plan {
         Self::wrap(py, self.inner.top_k(window.get().inner, trees(&by), k, order, largest))
     }
 
-    /// The names of its streams.
+    /// Returns the names of its streams.
     #[getter]
     fn streams(&self) -> Vec<String> {
         self.inner.streams()
@@ -297,7 +297,7 @@ impl Plan {
         self.inner.time()
     }
 
-    /// Whether it is only declared: no step follows.
+    /// Returns true if it is only declared: no step follows.
     #[getter]
     fn is_declaration(&self) -> bool {
         self.inner.as_stream().is_some()

@@ -1,10 +1,10 @@
-//! What belongs to one process: engines, and all that speaks of them.
+//! Values that belong to one process: engines, and all objects that refer to them.
 //!
 //! A fork copies the memory of a process but only one of its threads. In the child, an engine of the parent has no
-//! workers, and a lock that one of them held is held for ever.
+//! workers, and a lock that one of them held is never released.
 //!
-//! PROCESS-1. Whatever leads to an engine stands in a [`Here`]: a child can neither look at it nor drop it, and takes no lock.
-//! PROCESS-2. What a process has one of stands in a [`PerProcess`]: a child makes its own, without a look at the parent's.
+//! PROCESS-1. Objects that refer to an engine are kept in a [`Here`]: a child can neither read nor drop them, and takes no lock.
+//! PROCESS-2. Values that exist once per process are kept in a [`PerProcess`]: a child makes its own, without reading the parent's.
 
 use std::process;
 use std::ptr;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::errors::other_process_error;
 
-/// Something of the process that made it.
+/// A value that only the process that made it can use.
 pub(crate) struct Here<T> {
     /// `None` only while it is dropped.
     value: Option<T>,
@@ -26,17 +26,17 @@ impl<T> Here<T> {
         Self { value: Some(value), process: process::id() }
     }
 
-    /// Whether this is the process that made it.
+    /// Returns true in the process that made it.
     pub(crate) fn is_here(&self) -> bool {
         self.process == process::id()
     }
 
-    /// The thing, in the process that made it.
+    /// Returns the value, in the process that made it.
     pub(crate) fn here(&self) -> Option<&T> {
         self.value.as_ref().filter(|_| self.is_here())
     }
 
-    /// The thing, or an error in any other process.
+    /// Returns the value, or an error in any other process.
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&T> {
         self.here().ok_or_else(|| other_process_error(py))
     }
@@ -55,7 +55,7 @@ struct Entry<T> {
     process: u32,
 }
 
-/// Something that each process has one of, made when it is first asked for and never dropped.
+/// A value that exists once per process, made on first use and never dropped.
 pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Entry<T>>);
 
 impl<T: Default + Send + Sync + 'static> PerProcess<T> {
@@ -63,16 +63,16 @@ impl<T: Default + Send + Sync + 'static> PerProcess<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// The one of this process, if there is one.
+    /// Returns the value of this process, if it was made.
     pub(crate) fn get(&self) -> Option<&'static T> {
-        // Acquire: pairs with the Release in `get_or_make`. Whoever sees the pointer sees what it points to.
+        // Acquire: pairs with the Release in `get_or_make`. A thread that sees the pointer sees the entry.
         let entry = self.0.load(Ordering::Acquire);
-        // SAFETY: the pointer is null or comes from `Box::into_raw` below, and nobody ever frees it or changes it.
+        // SAFETY: the pointer is null or comes from `Box::into_raw` below, and the entry is never freed or changed.
         let entry = unsafe { entry.as_ref() };
         entry.filter(|entry| entry.process == process::id()).map(|entry| &entry.value)
     }
 
-    /// The one of this process, made if need be. Of two that are made at once, one is thrown away.
+    /// Returns the value of this process, and makes it on first use. Of two that are made at once, one is dropped.
     pub(crate) fn get_or_make(&self) -> &'static T {
         loop {
             let seen = self.0.load(Ordering::Acquire);
@@ -81,7 +81,7 @@ impl<T: Default + Send + Sync + 'static> PerProcess<T> {
             }
             let made = Box::into_raw(Box::new(Entry { value: T::default(), process: process::id() }));
             if self.0.compare_exchange(seen, made, Ordering::Release, Ordering::Relaxed).is_err() {
-                // SAFETY: it was not stored, so nobody else knows the pointer, which comes from `Box::into_raw`.
+                // SAFETY: it was not stored, so no other thread has the pointer, which comes from `Box::into_raw`.
                 drop(unsafe { Box::from_raw(made) });
             }
         }

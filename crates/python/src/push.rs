@@ -1,7 +1,7 @@
-//! Sources that the user pushes to, from any thread.
+//! Sources to which the user pushes batches, from any thread.
 //!
-//! PUSH-1. The feed is in its slot or with one thread that pushes. `close` does not wait for that thread: it leaves a note,
-//!     and whoever brings the feed back drops it.
+//! PUSH-1. The feed is in its slot or owned by one thread that pushes. `close` does not wait for that thread: it sets a flag,
+//!     and the thread that returns the feed drops it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,10 +23,10 @@ use crate::query::Query;
 use crate::shared::SharedSource;
 use crate::wait::{GLANCE, timeout};
 
-/// How long a query that takes no more is waited for, to know why.
+/// How long a push waits for a query that takes no more rows, to learn why.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Who takes the rows.
+/// The query or shared source that takes the rows.
 pub(crate) enum Taker {
     Query(Py<Query>),
     Source(Py<SharedSource>),
@@ -40,9 +40,9 @@ struct Slot {
 struct Inner {
     handle: FeedHandle,
     slot: Mutex<Slot>,
-    /// The feed is back, or will never be.
+    /// Notified when the feed is back, or the source is closed.
     returned: Condvar,
-    /// What a query reads, until one has started; away while one is being started (see [`Loan`]).
+    /// The end that a query reads, until one has started; lent while one is being started (see [`Loan`]).
     end: Mutex<Option<FeedEnd>>,
     taker: OnceLock<Taker>,
 }
@@ -61,7 +61,7 @@ impl Taker {
         })
     }
 
-    /// Whether this thread runs tasks of its engine.
+    /// Returns true if this thread runs tasks of its engine.
     fn is_run_here(&self) -> bool {
         match self {
             Self::Query(query) => query.get().running().is_some_and(|query| query.is_run_here()),
@@ -69,7 +69,7 @@ impl Taker {
         }
     }
 
-    /// Waits until it has ended, and says that it has.
+    /// Waits until it has ended, and returns a message that says so.
     fn ended(&self) -> Option<String> {
         match self {
             Self::Query(query) => {
@@ -84,7 +84,7 @@ impl Taker {
         Some(format!("{} has ended: it takes no more rows", self.describe()?))
     }
 
-    /// What it has failed with, if it did.
+    /// Returns the error that it has failed with, if any.
     fn cause(&self, py: Python<'_>) -> Option<PyErr> {
         match self {
             Self::Query(query) => query.get().cause(py),
@@ -102,7 +102,7 @@ impl Inner {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the feed, waiting for as long as others have it: `Some(None)` when they still do. `None` when it is closed.
+    /// Takes the feed, waiting while other threads own it: `Some(None)` when time is over. `None` when it is closed.
     fn take_feed(&self, until: Instant) -> Option<Option<Feed>> {
         let mut slot = self.locked();
         loop {
@@ -129,7 +129,7 @@ impl Inner {
         self.returned.notify_one();
     }
 
-    /// Pushes a batch, waiting for as long as `slice`. `None` when the source is closed.
+    /// Pushes a batch, waiting up to `slice`. `None` when the source is closed.
     fn try_push(&self, batch: RecordBatch, slice: Duration) -> Option<Pushed> {
         if self.handle.is_asking_here() {
             return Some(Pushed::Itself); // this thread may have the feed, further up
@@ -142,7 +142,7 @@ impl Inner {
     }
 }
 
-/// What a query reads of a `PushSource` while it is being started. Dropped before that, it leaves the source as it was.
+/// The end of a `PushSource`, lent to a query that is being started. If the query does not start, the source is as before.
 pub(crate) struct Loan<'py> {
     source: Bound<'py, PushSource>,
     /// `None` only once the query has started.
@@ -150,7 +150,7 @@ pub(crate) struct Loan<'py> {
 }
 
 impl<'py> Loan<'py> {
-    /// Borrows the end that one query reads from.
+    /// Borrows the end that one query reads.
     pub(crate) fn new(source: &Bound<'py, PushSource>) -> PyResult<Self> {
         let py = source.py();
         let inner = source.get().inner.get(py)?;
@@ -161,7 +161,7 @@ impl<'py> Loan<'py> {
         Ok(Self { source: source.clone(), end: Some(end) })
     }
 
-    /// The end, for the engine. Batches must have the columns of `schema`, also those that were pushed before.
+    /// Lends the end to the engine. Batches must have the columns of `schema`, also those that were pushed before.
     pub(crate) fn lend(&self, schema: Option<&SchemaRef>) -> PyResult<FeedEnd> {
         let py = self.source.py();
         let end = self.end.as_ref().expect("a loan has its end until it is kept").lend();
@@ -169,7 +169,7 @@ impl<'py> Loan<'py> {
         expected.map(|()| end).map_err(|error| run_error(py, &error))
     }
 
-    /// The query has started: remembers who takes the rows.
+    /// Notes that the query has started, and that it takes the rows.
     pub(crate) fn keep(mut self, taker: Taker) -> PyResult<()> {
         self.end = None;
         // It is set once: only one could take the end.
@@ -205,7 +205,7 @@ impl PushSource {
         Self { inner: Here::new(inner) }
     }
 
-    /// Hands rows over. Whether they were taken before the time was over.
+    /// Pushes rows; returns true if they were taken in time.
     #[pyo3(signature = (data, timeout=None))]
     fn push(&self, py: Python<'_>, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
@@ -246,7 +246,7 @@ impl PushSource {
         }
     }
 
-    /// Shows the collector who takes the rows.
+    /// Shows the collector the taker of the rows.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self.inner.here().and_then(|inner| inner.taker.get()) {
             Some(Taker::Query(query)) => visit.call(query),

@@ -1,4 +1,4 @@
-//! Rows as plain Python objects, for those who have no Arrow library at hand.
+//! Converts rows to plain Python objects, without an Arrow library.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -11,7 +11,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-/// How many of a unit make a second.
+/// Returns how many of a unit make a second.
 fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
@@ -80,7 +80,7 @@ impl<'py> Temporal<'py> {
             let midnight = self.datetime.getattr("datetime")?.call1((1970, 1, 1))?;
             midnight.add(self.delta(value, unit)?)?.call_method0("time")
         };
-        // Foreign data may hold times that are none: these come as the number that they are.
+        // Foreign data may hold invalid times: these are returned as numbers.
         if unit == TimeUnit::Nanosecond || !(0..86_400 * per_second(unit)).contains(&value) {
             value.into_bound_py_any(py)
         } else {
@@ -140,14 +140,14 @@ fn value<'py>(
     }
 }
 
-/// The bytes of one value of a fixed-width column. Exported columns start at offset 0.
+/// Returns the bytes of one value of a fixed-width column. Exported columns start at offset 0.
 fn raw(array: &dyn Array, row: usize, width: usize) -> Vec<u8> {
     let data = array.to_data();
     let start = (data.offset() + row) * width;
     data.buffers()[0].as_slice()[start..start + width].to_vec()
 }
 
-/// The first `limit` rows.
+/// Converts the first `limit` rows.
 pub(crate) fn rows<'py>(
     py: Python<'py>,
     batches: &[RecordBatch],

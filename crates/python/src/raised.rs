@@ -1,11 +1,11 @@
-//! Exceptions of the user's own code, kept for whoever asks what became of a query.
+//! Exceptions of the user's own code, kept as the reason why a query has failed.
 //!
-//! An exception leads to the frames that it has passed, and these to the query that it is raised by: a cycle, which only
-//! the collector of the interpreter can free. So it has to see all of it.
+//! An exception refers to the frames that it has passed, and these to the query that raises it: a cycle, which only
+//! the collector of the interpreter can free. So the collector has to see all of it.
 //!
-//! RAISED-1. An exception is held in one slot, whoever refers to that. The slot belongs to one Python object, a query or a
-//!     shared source, which shows it to the collector, and empties it when the collector says so. Whoever else wants
-//!     the exception asks that object, and holds it in sight of the collector.
+//! RAISED-1. An exception is held in one slot, which may be shared. The slot belongs to one Python object, a query or a
+//!     shared source, which shows it to the collector, and empties it when the collector says so. Other objects request
+//!     the exception from that object, and hold it where the collector sees it.
 //! RAISED-2. The collector sees the same whenever it looks: the slot is locked only by threads that have the interpreter, and
 //!     no code of Python runs meanwhile.
 //! RAISED-3. It is raised with the traceback that it came with. So it does not grow, and the frames of the last time alone
@@ -39,7 +39,7 @@ impl fmt::Debug for Raised {
 
 impl fmt::Display for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Its own words would have to be asked for in Python, and this may be a worker.
+        // Its message would need a call of Python, and this may be a worker.
         f.write_str("an exception of Python")
     }
 }
@@ -53,7 +53,7 @@ impl Raised {
         Self(Arc::new(Mutex::new(Some(held))))
     }
 
-    /// The exception that a query has failed with, if it is one of the user's own.
+    /// Returns the exception that a query has failed with, if it is one of the user's own.
     pub(crate) fn of(error: &RunError) -> Option<&Self> {
         match error {
             RunError::Outside { error, .. } => error.downcast_ref(),
@@ -65,31 +65,31 @@ impl Raised {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The exception, unless the collector has taken it.
+    /// Returns the exception, unless the collector has cleared it.
     pub(crate) fn value<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBaseException>> {
         self.locked().as_ref().map(|held| held.value.bind(py).clone())
     }
 
-    /// The exception, to be raised once more (RAISED-3).
+    /// Returns the exception, to be raised once more (RAISED-3).
     pub(crate) fn again(&self, py: Python<'_>) -> Option<PyErr> {
         let (value, traceback) = {
             let slot = self.locked();
             let held = slot.as_ref()?;
             (held.value.clone_ref(py), held.traceback.as_ref().map(|traceback| traceback.clone_ref(py)))
         };
-        // Not under the lock: frames that are let go of may run any code.
+        // Not under the lock: frames that are released may run any code.
         let value = value.into_bound(py);
         let set = value.setattr("__traceback__", traceback);
         debug_assert!(set.is_ok(), "a traceback is one");
         Some(PyErr::from_value(value.into_any()))
     }
 
-    /// Whether both share a slot.
+    /// Returns true if both share a slot.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Shows the collector what is held, in the name of the object that the slot belongs to (RAISED-1).
+    /// Shows the collector the exception, for the object that owns the slot (RAISED-1).
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         // RAISED-2: nobody has the lock, and nothing can have changed since the collector began.
         if let Some(held) = self.locked().as_ref() {
@@ -99,7 +99,7 @@ impl Raised {
         Ok(())
     }
 
-    /// Lets go of it.
+    /// Releases the exception.
     pub(crate) fn clear(&self) {
         let held = self.locked().take();
         drop(held); // not under the lock

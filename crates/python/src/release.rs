@@ -1,12 +1,12 @@
-//! Gives memory back to the library that it came from, on a thread of its own.
+//! Returns memory to the library that made it, on a thread of its own.
 //!
-//! A batch that was made elsewhere is released by a function of its maker, which may want the interpreter, or take its
-//! time. The last reference to it may go anywhere: in a worker, while Python code waits for that worker.
+//! A foreign batch is released by a function of its producer, which may need the interpreter, or take any
+//! time. The last reference to it may be dropped on any thread: on a worker, while Python code waits for that worker.
 //!
-//! RELEASE-1. Behind [`keep`], every buffer of a batch belongs to one [`Held`], which has the batch as it came. The batch goes
+//! RELEASE-1. After [`keep`], every buffer of a batch belongs to one [`Held`], which owns the original batch. The batch goes
 //!     to the thread when the last of the buffers is gone, and is dropped there.
-//! RELEASE-2. Once the interpreter is about to end, or the thread cannot be had, a batch is leaked rather than dropped.
-//! RELEASE-3. The thread is there while there is something to release, and a moment longer. `is_served` says whether it is.
+//! RELEASE-2. Once the interpreter is about to end, or the thread cannot be started, a batch is leaked rather than dropped.
+//! RELEASE-3. The thread lives while there is something to release, and [`IDLE`] longer. `is_served` is true meanwhile.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -22,7 +22,7 @@ use arrow_data::ArrayData;
 use crate::border::caught;
 use crate::process::PerProcess;
 
-/// How long the exit of the process waits for what is still to be released.
+/// How long the exit of the process waits for batches that are still to be released.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the thread stays when there is nothing to release.
 const IDLE: Duration = Duration::from_millis(200);
@@ -30,9 +30,9 @@ const IDLE: Duration = Duration::from_millis(200);
 #[derive(Default)]
 struct Waiting {
     batches: VecDeque<RecordBatch>,
-    /// Whether there is a thread that takes them.
+    /// True while a thread takes them.
     is_served: bool,
-    /// Whether nothing is released any more.
+    /// True once nothing is released any more.
     is_closed: bool,
 }
 
@@ -68,13 +68,13 @@ impl Releaser {
         }
     }
 
-    /// The thread: releases what comes, and ends when nothing does.
+    /// Releases batches on the thread, and returns when none has come for a while.
     fn serve(&self) {
         let mut waiting = self.locked();
         loop {
             if let Some(batch) = waiting.batches.pop_front() {
                 drop(waiting);
-                // A maker that panics must not end the thread: others wait for it.
+                // A producer that panics must not end the thread: others wait for it.
                 let _ = caught(|| drop(batch));
                 waiting = self.locked();
                 continue;
@@ -104,14 +104,14 @@ impl Releaser {
         while waiting.is_served {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return; // it stands in a function that does not return, and is left alone
+                return; // it is inside a function that does not return, and is abandoned
             }
             waiting = self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-/// A batch as it came, behind buffers that others use.
+/// The original batch, kept alive by buffers that refer to it.
 struct Held(AssertUnwindSafe<Option<RecordBatch>>);
 
 impl Drop for Held {
@@ -121,9 +121,9 @@ impl Drop for Held {
     }
 }
 
-/// The same bytes, with another owner.
+/// Returns the same bytes with another owner.
 fn owned(buffer: &Buffer, owner: &Arc<Held>) -> Buffer {
-    // A buffer without bytes may still belong to somebody: RELEASE-1 asks for one that does not.
+    // A buffer without bytes may still have an owner: RELEASE-1 asks for one that does not.
     let Some(first) = NonNull::new(buffer.as_ptr().cast_mut()).filter(|_| !buffer.is_empty()) else {
         return MutableBuffer::new(0).into();
     };
@@ -149,7 +149,7 @@ fn owned_data(data: &ArrayData, owner: &Arc<Held>) -> ArrayData {
     unsafe { builder.build_unchecked() }
 }
 
-/// A batch from elsewhere, as one that may be dropped anywhere.
+/// Wraps a foreign batch, so that it may be dropped on any thread.
 pub(crate) fn keep(batch: RecordBatch) -> RecordBatch {
     let (schema, rows) = (batch.schema(), batch.num_rows());
     let columns: Vec<ArrayData> = batch.columns().iter().map(|column| column.to_data()).collect();
@@ -160,7 +160,7 @@ pub(crate) fn keep(batch: RecordBatch) -> RecordBatch {
     unsafe { RecordBatch::new_unchecked(schema, columns, rows) }
 }
 
-/// Releases what is to be released, and nothing from then on: the interpreter is about to end.
+/// Releases all waiting batches, and none from then on. Called before the interpreter ends.
 pub(crate) fn close() {
     RELEASER.get_or_make().close();
 }

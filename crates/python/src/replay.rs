@@ -1,4 +1,4 @@
-//! Data in memory, to be replayed.
+//! Replays data that is in memory.
 
 use arrow_array::RecordBatch;
 use penstock_border::guarded;
@@ -16,7 +16,7 @@ pub struct Replay {
 #[guarded]
 #[pymethods]
 impl Replay {
-    /// Reads all of the data now.
+    /// Reads all of the data at once.
     #[new]
     #[pyo3(signature = (data, rate, rounds))]
     fn new(

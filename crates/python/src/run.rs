@@ -1,8 +1,8 @@
 //! Runs a plan over Python data, to its end, on an engine of its own.
 //!
 //! The calling thread iterates and watches for signals; it never waits with the interpreter held,
-//! and never for longer than [`GLANCE`]. An Arrow stream is pulled on a thread of its own: its
-//! producer may block for as long as it likes, and Ctrl-C still comes through.
+//! and never longer than [`GLANCE`]. An Arrow stream is pulled on a thread of its own: its
+//! producer may block for any time, and Ctrl-C still interrupts the call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ use crate::source::{await_item, close, open_all, pull as pull_all};
 use crate::wait::{GLANCE, wait};
 use crate::{foreign, threads};
 
-/// Says to Python why a batch was not taken.
+/// Converts the reason why a batch was not taken.
 fn refused(py: Python<'_>, refused: &Refused) -> PyErr {
     match refused {
         Refused::Failed(error) => marking_error(py, error),
@@ -53,7 +53,7 @@ fn give(py: Python<'_>, puller: &mut Puller, batch: RecordBatch) -> PyResult<Wan
     }
 }
 
-/// What the pulling thread gives back: the puller, and how the stream ended.
+/// What the pulling thread returns: the puller, and how the stream ended.
 type Given = (Puller, Result<Wanted, GiveError<ArrowError>>);
 
 /// Pushes every batch of an Arrow stream, pulled on a thread of its own.
@@ -63,11 +63,11 @@ fn give_stream(py: Python<'_>, mut puller: Puller, reader: Reader) -> PyResult<(
     let theirs = Arc::clone(&stop);
     threads::start("penstock-source", move || {
         let given = puller.give_all(reader, GLANCE, || !theirs.load(Ordering::Relaxed));
-        // An interrupted caller does not listen any more.
+        // An interrupted caller has dropped the receiver.
         let _ = done.send((puller, given));
     })
     .map_err(|error| thread_error(&error))?;
-    // `Receiver` is not Sync, so the calling thread takes it along while the interpreter is released.
+    // `Receiver` is not Sync, so it moves into the closure while the interpreter is released.
     let mut result = result;
     loop {
         let (back, received) = py.detach(move || {
@@ -93,7 +93,7 @@ fn give_stream(py: Python<'_>, mut puller: Puller, reader: Reader) -> PyResult<(
     }
 }
 
-/// Says to Python why a stream was not given to its end.
+/// Converts the reason why a stream was not read to its end.
 fn stream_error(py: Python<'_>, error: GiveError<ArrowError>) -> PyErr {
     let error: ArrowError = match error {
         GiveError::Input(error) => error,
@@ -194,11 +194,11 @@ pub(crate) fn run(
         feed_each(py, feeds)?;
         answer(py, &query, letters.as_deref(), started)
     });
-    py.detach(|| drop(engine)); // ends what is left, and waits for the threads
+    py.detach(|| drop(engine)); // stops the queries, and waits for the threads
     answer
 }
 
-/// Feeds one stream from this thread, or several from threads of their own: none waits for another.
+/// Feeds one stream from this thread, or several from a thread each: none waits for another.
 fn feed_each(py: Python<'_>, mut feeds: Vec<(Feed, Bound<'_, PyAny>)>) -> PyResult<()> {
     if feeds.len() == 1
         && let Some((feed, data)) = feeds.pop()
@@ -206,7 +206,7 @@ fn feed_each(py: Python<'_>, mut feeds: Vec<(Feed, Bound<'_, PyAny>)>) -> PyResu
         return give_all(py, Puller::new(feed), &data);
     }
     for (_, data) in &feeds {
-        // A query that this thread cannot wait for says so here: the thread that pulls it would wait for ever.
+        // A query that this thread cannot wait for raises an error here: the thread that pulls it would never return.
         if let Ok(ready) = data.getattr("ready") {
             foreign::call_with(&ready, &PyFloat::new(py, 0.0))?;
         }

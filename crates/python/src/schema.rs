@@ -1,4 +1,4 @@
-//! An Arrow schema, read-only.
+//! Arrow schemas, read-only.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ pub struct Schema {
     pub(crate) inner: SchemaRef,
 }
 
-/// A type: by its name, or as an Arrow type of any library.
+/// Reads a type, by its name or as an Arrow type of any library.
 fn read_type(py: Python<'_>, column: &str, given: &Bound<'_, PyAny>) -> PyResult<DataType> {
     if let Ok(name) = given.extract::<String>() {
         return parse_type(&name).ok_or_else(|| {
@@ -44,7 +44,7 @@ fn read_type(py: Python<'_>, column: &str, given: &Bound<'_, PyAny>) -> PyResult
 }
 
 impl Schema {
-    /// All columns, one a line.
+    /// Formats all columns, one per line.
     fn text(&self) -> String {
         self.inner.fields().iter().map(|field| describe_field(field)).collect::<Vec<_>>().join("\n")
     }
@@ -53,7 +53,7 @@ impl Schema {
 #[guarded]
 #[pymethods]
 impl Schema {
-    /// Any Arrow schema.
+    /// Imports any Arrow schema.
     #[new]
     fn new(py: Python<'_>, schema: &Bound<'_, PyAny>) -> PyResult<Self> {
         let capsule = foreign::call(&schema.getattr("__arrow_c_schema__")?)?;
@@ -62,7 +62,7 @@ impl Schema {
         Ok(Self { inner: read.into_inner() })
     }
 
-    /// Columns with their types, by name or as Arrow types, and whether they may hold nulls.
+    /// Makes a schema of columns with their types, by name or as Arrow types, and whether they may hold nulls.
     #[staticmethod]
     fn of_fields(py: Python<'_>, fields: Vec<(String, Bound<'_, PyAny>, bool)>) -> PyResult<Self> {
         let fields = fields

@@ -24,11 +24,11 @@ pub struct SharedSource {
     inner: Here<Inner>,
     /// The number of the engine that it belongs to.
     pub(crate) engine: u64,
-    /// The function that takes rows that it cannot take.
+    /// The function that receives rows that the source rejects.
     letters: Option<Arc<Callback>>,
-    /// The function that says watermarks, and the iterator that it reads.
+    /// The watermark function, and the iterator that it reads.
     referred: Vec<Arc<Slot>>,
-    /// Whether somebody has been told why it failed.
+    /// True once its failure was reported.
     is_known: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl SharedSource {
         Self { inner: Here::new(inner), engine, letters, referred, is_known: AtomicBool::new(false) }
     }
 
-    /// The exceptions of the user's own that it has: each slot once.
+    /// Returns the user's own exceptions that it holds, each slot once.
     fn raised(&self) -> Vec<Raised> {
         let error = self.inner.here().and_then(Inner::error);
         let mut found: Vec<Raised> = error.as_deref().and_then(Raised::of).cloned().into_iter().collect();
@@ -58,12 +58,12 @@ impl SharedSource {
         self.inner.get(py)
     }
 
-    /// The source itself, in the process that it runs in.
+    /// Returns the source itself, in the process that it runs in.
     pub(crate) fn running(&self) -> Option<&Inner> {
         self.inner.here()
     }
 
-    /// What it is doing. It runs until the function that takes dead letters has had all of them.
+    /// Returns its status. It runs until the function that takes dead letters has received all of them.
     fn status_of(&self, inner: &Inner) -> Status {
         match &self.letters {
             Some(callback) if !callback.has_ended() => Status::Running,
@@ -72,7 +72,7 @@ impl SharedSource {
         }
     }
 
-    /// Why it has failed, for somebody who has another error because of that.
+    /// Returns why it has failed, as the cause of another error.
     pub(crate) fn cause(&self, py: Python<'_>) -> Option<PyErr> {
         let raised = match self.inner.here()?.error() {
             Some(error) if matches!(*error, RunError::Stopped) => return None,
@@ -80,19 +80,19 @@ impl SharedSource {
                 Some(raised) => raised.clone(),
                 None => return Some(run_error(py, &error)),
             },
-            // Behind its end, the function that takes dead letters may still fail.
+            // After its end, the function that takes dead letters may still fail.
             None => self.letters.as_ref()?.failure()?,
         };
         let value = raised.value(py).map(|value| PyErr::from_value(value.into_any()));
         Some(value.unwrap_or_else(|| let_go(py)))
     }
 
-    /// Whether it has failed.
+    /// Returns true if it has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.inner.here().is_some_and(|inner| self.status_of(inner) == Status::Failed)
     }
 
-    /// Notes that somebody has been told why it failed.
+    /// Notes that its failure was reported.
     pub(crate) fn set_known(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
@@ -112,7 +112,7 @@ impl SharedSource {
         Ok(py.detach(|| self.status_of(inner)).name())
     }
 
-    /// The plan that does nothing but read it.
+    /// Returns the plan that only reads it.
     #[getter]
     fn plan(&self, py: Python<'_>) -> PyResult<Plan> {
         Ok(Plan { inner: self.get(py)?.stream().clone() })
@@ -128,14 +128,14 @@ impl SharedSource {
         Ok(self.cause(py).map(|error| error.into_value(py).into_any()))
     }
 
-    /// Whether it has failed, and nobody has been told why.
+    /// Returns true if it has failed and that was not reported.
     #[getter]
     fn has_failed_unseen(&self, py: Python<'_>) -> PyResult<bool> {
         self.get(py)?;
         Ok(self.has_failed() && !self.is_known.load(Ordering::Relaxed))
     }
 
-    /// Shows the collector what it has failed with, and what of Python's it calls and reads.
+    /// Shows the collector the exceptions, functions and iterators that it holds.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.letters.as_ref().map_or(Ok(()), |callback| callback.visit(&visit))?;
         self.referred.iter().try_for_each(|slot| slot.visit(&visit))?;
@@ -148,7 +148,7 @@ impl SharedSource {
         self.referred.iter().for_each(|slot| slot.let_go());
     }
 
-    /// Its error as text, for a table: nobody has been told for that.
+    /// Returns its error as text, for a table. This does not count as a report.
     #[getter]
     fn error_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.get(py)?;
@@ -156,7 +156,7 @@ impl SharedSource {
         error.map(|error| error_text(py, &error)).transpose()
     }
 
-    /// Waits until the function that takes dead letters is done, unless that is who asks.
+    /// Waits until the function that takes dead letters is done, unless that function calls this.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         self.get(py)?;
         match &self.letters {
@@ -167,14 +167,14 @@ impl SharedSource {
         }
     }
 
-    /// Lets rows come, if it was held back.
+    /// Starts to read rows, if it was held back.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.get(py)?;
         py.detach(|| inner.begin());
         Ok(())
     }
 
-    /// Ends it: the queries that read it come to their end as well.
+    /// Ends its input, and thereby that of the queries that read it.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.get(py)?;
         py.detach(|| inner.drain());

@@ -1,7 +1,7 @@
 //! Python functions that take results, called on a thread of their own.
 //!
-//! CALLBACK-1. The thread reads the results of its query like anybody else. A query has ended for its user when the thread has,
-//!     too: behind the last batch, or soon after the query was stopped or failed.
+//! CALLBACK-1. The thread reads the results of its query like any reader. A query has ended for its user when the thread has,
+//!     too: after the last batch, or soon after the query was stopped or failed.
 //! CALLBACK-2. The function is held in a [`Slot`], which the query shows to the collector.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::raised::Raised;
 use crate::slot::Slot;
 use crate::{foreign, threads};
 
-/// Where the results go.
+/// Where the results of an output go.
 #[derive(Clone)]
 pub(crate) enum Destination {
     Results,
@@ -31,19 +31,19 @@ pub(crate) enum Destination {
     Function(Arc<Callback>),
 }
 
-/// How long the thread waits before it looks around. The end of the query wakes it anyway.
+/// How long the thread waits before it checks for a stop. The end of the query wakes it anyway.
 const SLICE: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 struct Outcome {
-    /// How long it took, once it has ended.
+    /// Its duration, once it has ended.
     seconds: Option<f64>,
     failure: Option<Raised>,
-    /// Whether it was stopped with results in front of it.
+    /// True if it was stopped before it had taken all results.
     gave_up: bool,
 }
 
-/// A function at work.
+/// A function that receives results.
 pub(crate) struct Callback {
     /// The function, until the thread has ended or the collector has taken it (CALLBACK-2).
     function: Slot,
@@ -51,7 +51,7 @@ pub(crate) struct Callback {
     outcome: Mutex<Outcome>,
     changed: Condvar,
     thread: OnceLock<ThreadId>,
-    /// Set by whoever stops the query: no further call.
+    /// Set when the query is stopped: no further call.
     is_stopping: AtomicBool,
 }
 
@@ -66,11 +66,11 @@ impl Drop for Ending {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 enum Called {
     Well,
     Raised(Raised),
-    /// There is nobody to call any more.
+    /// The function is gone.
     Gone,
 }
 
@@ -107,7 +107,7 @@ impl Callback {
         self.function.visit(visit)
     }
 
-    /// Lets go of the function: there is no further call.
+    /// Releases the function: there is no further call.
     pub(crate) fn let_go(&self) {
         self.function.let_go();
     }
@@ -145,18 +145,18 @@ impl Callback {
         }
     }
 
-    /// Ends the query with what the function has raised.
+    /// Fails the query with the exception that the function has raised.
     fn fail(&self, query: &Query, raised: Raised) {
         query.fail(RunError::Outside { what: "sink", error: Box::new(raised.clone()) });
         self.locked().failure = Some(raised);
     }
 
-    /// Makes it end, behind the call that it is in.
+    /// Ends it after the current call.
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
     }
 
-    /// Whether this is its thread.
+    /// Returns true on its thread.
     pub(crate) fn is_this_thread(&self) -> bool {
         self.thread.get() == Some(&thread::current().id())
     }
@@ -165,18 +165,18 @@ impl Callback {
         self.locked().seconds.is_some()
     }
 
-    /// How long it has been at work, or was.
+    /// Returns how long it has been running, or ran.
     pub(crate) fn seconds(&self) -> f64 {
         let ended = self.locked().seconds;
         ended.unwrap_or_else(|| self.started.elapsed().as_secs_f64())
     }
 
-    /// What the function has raised, if it did.
+    /// Returns the exception that the function has raised, if any.
     pub(crate) fn failure(&self) -> Option<Raised> {
         self.locked().failure.clone()
     }
 
-    /// Whether results were left that it has not taken, since the query was stopped.
+    /// Returns true if the query was stopped before it had taken all results.
     pub(crate) fn gave_up(&self) -> bool {
         self.locked().gave_up
     }
@@ -185,7 +185,7 @@ impl Callback {
         self.locked().failure.is_some()
     }
 
-    /// Waits until it has ended, or `timeout` is over. Whether it has ended.
+    /// Waits until it has ended, or `timeout` is over; returns true if it has ended.
     pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let mut outcome = self.locked();

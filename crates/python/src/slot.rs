@@ -1,7 +1,7 @@
-//! Objects of users that running queries hold, in sight of the collector.
+//! Holds objects of users for running queries, where the collector sees them.
 //!
 //! A function that a query calls, or an iterator that it reads, may refer to the engine that runs the query, whose threads
-//! would then run for ever. So the query or shared source that a user holds shows each of them to the collector, and
+//! would then never end. So the query or shared source that a user holds shows each of them to the collector, and
 //! empties its slot when the collector says so.
 //!
 //! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references. Plans share their steps,
@@ -11,7 +11,7 @@
 //! SLOT-4. Whether a plan shares a step does not change while the collector looks: plans are copied only by threads that hold
 //!         the interpreter. Code that reads a plan without it holds a copy of the plan meanwhile ([`with_plan`]).
 //! SLOT-5. Threads take references out by way of a weak one, which the collector clears before it runs any code: what it
-//!         has found to be garbage is out of their reach while it finalises and clears that, and other threads run. A weak
+//!         has found to be garbage they cannot reach while it finalises and clears that, and other threads run. A weak
 //!         reference with a callback is cleared first in every version of Python.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stands for an object that may have no weak references of its own.
+/// Holds an object that may not support weak references itself.
 #[pyclass(frozen, weakref, module = "penstock._penstock")]
 struct Held(Mutex<Option<Py<PyAny>>>);
 
@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-/// An object, until the collector takes it.
+/// An object, until the collector clears it.
 pub(crate) struct Slot {
     held: Mutex<Option<Py<Held>>>,
     weak: Py<PyWeakrefReference>,
@@ -59,12 +59,12 @@ impl Slot {
         Self { held: Mutex::new(Some(held.unbind())), weak: weak.unbind() }
     }
 
-    /// A slot that the engine shares with the object that shows it.
+    /// Makes a slot that the engine shares with the object that shows it.
     pub(crate) fn shared(object: &Bound<'_, PyAny>) -> Arc<Self> {
         Arc::new(Self::new(object))
     }
 
-    /// The object, unless it is gone.
+    /// Returns the object, unless it is gone.
     pub(crate) fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         let held = self.weak.bind(py).upgrade_as::<Held>().ok()??;
         locked(&held.get().0).as_ref().map(|object| object.bind(py).clone())
@@ -75,7 +75,7 @@ impl Slot {
         locked(&self.held).as_ref().map_or(Ok(()), |held| visit.call(held))
     }
 
-    /// Lets go of the object.
+    /// Releases the object.
     pub(crate) fn let_go(&self) {
         let held = locked(&self.held).take();
         drop(held); // SLOT-3: it may run any code

@@ -1,7 +1,7 @@
-//! Python data that a query pulls: an Arrow object or an iterable of them, read on a thread of its own.
+//! Reads Python data for a query: an Arrow object or an iterable of them, on a thread of its own.
 //!
-//! An iterable may have two methods besides. `ready(seconds)` waits for the next item, so that its reader is not stuck in
-//! it when the query has ended; `close()` says that nobody reads on. A thread that reads waits with its `waiter` instead,
+//! An iterable may have two more methods. `ready(seconds)` waits for the next item, so that its reader is not blocked in
+//! it when the query has ended; `close()` says that it is not read any further. A reading thread waits with its `waiter`,
 //! which has a `ready` of its own: so the thread does not refer to the iterable meanwhile (SLOT-2).
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::raised::Raised;
 use crate::slot::Slot;
 use crate::{foreign, threads};
 
-/// How long a push waits before it looks around. The end of the query wakes it anyway.
+/// How long a push waits before it checks for a stop. The end of the query wakes it anyway.
 const SLICE: Duration = Duration::from_millis(250);
 
 /// Data that is pulled.
@@ -34,7 +34,7 @@ pub(crate) fn open_all(data: &Bound<'_, PyAny>) -> PyResult<Pulled> {
     }
 }
 
-/// Gives data to a query. An Arrow stream is read here.
+/// Gives data to a query, and reads an Arrow stream to its end.
 fn give_data(puller: &mut Puller, data: Data) -> Result<Wanted, OutsideError> {
     match data {
         Data::Batch(batch) => puller.give(batch, SLICE, || true).map_err(Refused::into_outside),
@@ -52,7 +52,7 @@ pub(crate) fn await_item(
     is_ready(&ready, slice, is_over)
 }
 
-/// Calls `ready` until it is so, or `is_over` is true, which makes it false.
+/// Calls `ready` until it returns true; returns false if `is_over` is true before that.
 fn is_ready(
     ready: &Bound<'_, PyAny>,
     slice: Duration,
@@ -67,7 +67,7 @@ fn is_ready(
     Ok(true)
 }
 
-/// Tells an iterable that wants to know that nobody reads on.
+/// Calls the `close` of an iterable that has one.
 pub(crate) fn close(items: &Bound<'_, PyIterator>) {
     if let Ok(close) = items.getattr("close")
         && let Err(error) = foreign::call(&close)
@@ -76,7 +76,7 @@ pub(crate) fn close(items: &Bound<'_, PyIterator>) {
     }
 }
 
-/// The next item of an iterator; `None` when there is none, none is wanted, or the collector has taken the iterator.
+/// Returns the next item of an iterator; `None` when there is none, none is wanted, or the collector has cleared it.
 fn next_item(py: Python<'_>, puller: &mut Puller, items: &Slot) -> PyResult<Option<Data>> {
     // An item that is never asked for is not lost.
     if puller.is_cut() {
@@ -85,7 +85,7 @@ fn next_item(py: Python<'_>, puller: &mut Puller, items: &Slot) -> PyResult<Opti
     let waiter = items.get(py).and_then(|items| items.getattr("waiter").ok());
     if let Some(waiter) = waiter {
         let ready = waiter.getattr("ready")?;
-        // One that is ready is there at once: it is promised before it is taken, or stays where it is. Of others it is
+        // An item that is ready comes at once: it is promised before it is taken, or is not taken. Of other iterables it is
         // not known how long they take, and a drain must not wait for them.
         if !is_ready(&ready, SLICE, || Ok(puller.has_ended()))? || !puller.promise() {
             return Ok(None);
@@ -94,7 +94,7 @@ fn next_item(py: Python<'_>, puller: &mut Puller, items: &Slot) -> PyResult<Opti
     let Some(items) = items.get(py) else { return Ok(None) };
     let items = items.cast_into::<PyIterator>()?;
     let Some(item) = foreign::next(&items).transpose()? else { return Ok(None) };
-    // Its batches are not there yet, and a drain must not wait for them either.
+    // Its batches have not been produced yet, and a drain must not wait for them either.
     if item.hasattr("read_next_batch")? {
         puller.release();
     }
@@ -122,14 +122,14 @@ fn give_items(py: Python<'_>, puller: &mut Puller, items: &Slot) -> Result<(), O
     given
 }
 
-/// Reads the data into the feed, on a thread of its own, until it ends or nobody wants more.
+/// Reads the data into the feed, on a thread of its own, until it ends or no more is wanted.
 pub(crate) fn pull(data: Pulled, feed: Feed) -> std::io::Result<()> {
     threads::start("penstock-source", move || {
         let mut puller = Puller::new(feed);
         puller.note_thread();
         let give = || match data {
             Pulled::Data(data) => give_data(&mut puller, data).map(|_| ()),
-            // Without an interpreter there is nothing to read, and nobody to read it for.
+            // Without an interpreter there is nothing to read.
             Pulled::Items(items) => {
                 Python::try_attach(|py| give_items(py, &mut puller, &items)).unwrap_or(Ok(()))
             }
@@ -139,7 +139,7 @@ pub(crate) fn pull(data: Pulled, feed: Feed) -> std::io::Result<()> {
             Err(panic.map_or_else(|| "the interpreter has ended".into(), |raised| Box::new(raised) as _))
         });
         if let Err(error) = given {
-            // With the interpreter: nobody may want to know, and then the exception goes with its frames.
+            // With the interpreter: the error may be dropped at once, and with it an exception and its frames.
             let mut failing = Some((puller, error));
             let mut fail = || failing.take().into_iter().for_each(|(puller, error)| puller.fail(error));
             if Python::try_attach(|_| fail()).is_none() {

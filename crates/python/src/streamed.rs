@@ -1,4 +1,4 @@
-//! Results as an Arrow stream, which is read on any thread.
+//! Reads results as an Arrow stream, on any thread.
 
 use std::mem::ManuallyDrop;
 
@@ -12,9 +12,9 @@ use crate::foreign;
 /// Returns the next batch; `None` at the end. It holds Python objects.
 type Next = Box<dyn FnMut(Python<'_>) -> PyResult<Option<RecordBatch>> + Send>;
 
-/// The results of an output as an Arrow stream reads them.
+/// The results of an output, for an Arrow stream.
 pub(crate) struct Streamed {
-    /// What returns batches, and what keeps the engine, until it is dropped.
+    /// The function that returns batches, and the object that keeps the engine alive.
     held: Option<(Next, Py<PyAny>)>,
     is_over: bool,
 }
@@ -44,7 +44,7 @@ impl Iterator for Streamed {
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        // The reader lets go of it wherever it likes. Without an interpreter there is nothing to count references for.
+        // The reader may drop it on any thread. Without an interpreter references need not be counted.
         let mut held = ManuallyDrop::new(self.held.take());
         foreign::attach(|_| drop(held.take()));
     }

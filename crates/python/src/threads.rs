@@ -1,7 +1,7 @@
-//! Threads of their own for what runs Python code: iterators, Arrow streams, sinks. Nothing of that runs on a worker.
+//! Threads for code that runs Python: iterators, Arrow streams, sinks. None of it runs on a worker.
 //!
-//! USER_THREADS-1. Such a thread may stand in the user's code for ever. Nobody joins it: the exit of the process waits for it a
-//!     little, so that the usual ones are gone before the interpreter is.
+//! USER_THREADS-1. Such a thread may never return from the user's code, so it is not joined: the exit of the process waits for it a
+//!     little, so that most of them end before the interpreter does.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     thread.map(|_| ())
 }
 
-/// Waits until all of them are gone, or `timeout` is over.
+/// Waits until all of these threads have ended, or `timeout` is over.
 pub(crate) fn wait_for_all(timeout: Duration) {
     let Some(running) = RUNNING.get() else { return };
     let deadline = Instant::now() + timeout;

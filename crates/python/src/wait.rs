@@ -1,4 +1,4 @@
-//! Waiting without the interpreter, and with an eye on signals.
+//! Waits with the interpreter released, and checks for signals meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +8,20 @@ use pyo3::prelude::*;
 
 use crate::raised::Raised;
 
-/// How long the calling thread goes without a look at signals.
+/// How often a waiting thread checks for signals.
 pub(crate) const GLANCE: Duration = Duration::from_millis(20);
 
-/// Seconds as Python gives them; `None` is for ever.
+/// Converts seconds to a duration; `None` is without limit.
 pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let Some(seconds) = seconds else { return Ok(None) };
     if seconds.is_nan() {
         return Err(PyValueError::new_err("timeout is a number of seconds, not nan"));
     }
-    // More seconds than can be counted are for ever.
+    // More seconds than a duration can hold are without limit.
     Ok(Duration::try_from_secs_f64(seconds.max(0.0)).ok())
 }
 
-/// Waits until `done` says so, or `timeout` is over. Whether it is done. `done` itself may wait for the time it is given.
+/// Waits until `done` returns true, which it may wait for itself, or `timeout` is over; returns true if it is done.
 pub(crate) fn wait(
     py: Python<'_>,
     timeout: Option<Duration>,
@@ -40,7 +40,7 @@ pub(crate) fn wait(
     }
 }
 
-/// What a signal has raised, if one came: for whoever waits without the interpreter.
+/// Returns what a signal handler has raised, if any: for threads that wait without the interpreter.
 pub(crate) fn interrupted() -> Option<OutsideError> {
     let check = |py: Python<'_>| {
         let raised = py.check_signals().err()?;

@@ -1,8 +1,8 @@
 //! Waits for the results of a query without holding it.
 //!
-//! A thread that waits refers to what it waits with, and the collector takes that for a reference of the user's: an
-//! engine whose query is read by another one would live for as long as no result comes. So the thread waits with an
-//! object that leads to nothing of Python's.
+//! A thread that waits refers to the object that it waits with, and the collector takes that for a reference of the user: an
+//! engine whose query is read by another one would live until a result comes. So the thread waits with an
+//! object that refers to no Python object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Inner {
         self.query.wait(timeout) && self.callbacks.iter().all(|callback| callback.wait(timeout))
     }
 
-    /// Whether there is a batch, or the end, in time.
+    /// Returns true if a batch, or the end, comes in time.
     fn wait(&self, timeout: Duration) -> bool {
         let Some(results) = self.query.results_of(self.output) else { return true };
         results.wait(timeout) && (!results.is_over() || self.has_ended(timeout))
@@ -49,7 +49,7 @@ impl Waiter {
 #[guarded]
 #[pymethods]
 impl Waiter {
-    /// Whether there is a batch, or the end, before so many seconds are over. For threads that read for another query.
+    /// Returns true if a batch, or the end, comes in so many seconds. For threads that read for another query.
     fn ready(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
         let timeout = timeout(Some(seconds))?.unwrap_or_default();

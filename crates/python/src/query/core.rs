@@ -1,4 +1,4 @@
-//! What Python holds of a query, beside the query itself: sources, functions and destinations.
+//! The Python objects that belong to a query: its sources, functions and destinations.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,22 +17,22 @@ use crate::slot::Slot;
 
 pub(super) struct QueryCore {
     pub(super) query: Running,
-    /// The shared sources that it reads. It keeps them, and with them what they have failed with.
+    /// The shared sources that it reads. It keeps them alive, and with them their errors.
     pub(super) sources: Vec<Py<SharedSource>>,
     /// Where each output goes.
     pub(super) destinations: Vec<Destination>,
-    /// The function that takes rows that operators had no answer for.
+    /// The function that receives rows that operators have rejected.
     pub(super) letters: Option<Arc<Callback>>,
     /// The functions that it calls, and the iterators that it reads.
     pub(super) referred: Vec<Arc<Slot>>,
     pub(super) outputs: PyOnceLock<Vec<Py<Output>>>,
-    /// The exception that was made of its error, for as long as somebody has it: whoever asks meanwhile gets the same
-    /// one, and with it go the frames that it has passed.
+    /// The exception that was made of its error, as long as a reference to it exists: it is returned again meanwhile, and
+    /// the frames that it has passed are freed with it.
     pub(super) made: Mutex<Option<Py<PyWeakrefReference>>>,
 }
 
 impl QueryCore {
-    /// The functions that take results.
+    /// Returns the functions that take results.
     pub(super) fn callbacks(&self) -> impl Iterator<Item = &Arc<Callback>> {
         let sinks = self.destinations.iter().filter_map(|destination| match destination {
             Destination::Function(callback) => Some(callback),
@@ -53,13 +53,13 @@ impl QueryCore {
         }
     }
 
-    /// How long it has been running, or ran, if its tasks did for so many seconds: as long as a function that takes its
+    /// Returns how long it has been running, or ran, given the seconds of its tasks: as long as a function that takes its
     /// results.
     pub(super) fn seconds(&self, of_tasks: f64) -> f64 {
         self.callbacks().map(|callback| callback.seconds()).fold(of_tasks, f64::max)
     }
 
-    /// Whether it has ended before `timeout` was over.
+    /// Waits up to `timeout`; returns true if it has ended.
     pub(super) fn has_ended(&self, timeout: Duration) -> bool {
         self.query.wait(timeout) && self.callbacks().all(|callback| callback.wait(timeout))
     }
@@ -77,7 +77,7 @@ impl QueryCore {
         })
     }
 
-    /// What it waits for, if it does, as people read it.
+    /// Describes what it waits for, if anything.
     pub(super) fn blocked_by(&self) -> Option<String> {
         let sources = self.sources.iter().filter_map(|source| source.get().running());
         let blocked = self.query.blocked_by(sources)?;
@@ -96,7 +96,7 @@ impl QueryCore {
         })
     }
 
-    /// Refuses to wait on the thread that is waited for.
+    /// Raises an error on a thread that the wait would depend on.
     pub(super) fn check_thread(&self, py: Python<'_>) -> PyResult<()> {
         let is_task = self.query.is_run_here();
         if is_task || self.callbacks().any(|callback| callback.is_this_thread()) {

@@ -25,7 +25,7 @@ pub(super) enum Failure {
 }
 
 impl QueryCore {
-    /// Why it has failed, if it did.
+    /// Returns why it has failed, if it has.
     pub(super) fn failure(&self, py: Python<'_>) -> Option<Failure> {
         if self.status() != Status::Failed {
             return None;
@@ -39,13 +39,13 @@ impl QueryCore {
         }
     }
 
-    /// The exception that was made of its error, if somebody has it.
+    /// Returns the exception that was made of its error, if a reference to it exists.
     fn made_before(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.as_ref()?.bind(py).upgrade().map(Bound::unbind)
     }
 
-    /// Its error as an exception. If its source is to blame, that one's error is the cause.
+    /// Converts its error to an exception. If a source has failed, the error of that is the cause.
     fn made(&self, py: Python<'_>, error: &RunError) -> Py<PyAny> {
         if let Some(made) = self.made_before(py) {
             return made;
@@ -61,7 +61,7 @@ impl QueryCore {
         }
         let value = raised.into_value(py).into_any();
         let reference = PyWeakrefReference::new(value.bind(py)).map(Bound::unbind);
-        // Another thread may have been quicker. What is replaced is dropped behind the lock.
+        // Another thread may have been quicker. The replaced reference is dropped after the lock is released.
         match self.made_before(py) {
             Some(made) => made,
             None => {
@@ -75,7 +75,7 @@ impl QueryCore {
         }
     }
 
-    /// The exceptions of the user's own that it has: each slot once.
+    /// Returns the user's own exceptions that it holds, each slot once.
     pub(super) fn raised(&self) -> Vec<Raised> {
         let of_query = self.query.error().and_then(|error| Raised::of(&error).cloned());
         let mut found: Vec<Raised> = of_query.into_iter().collect();
@@ -89,7 +89,7 @@ impl QueryCore {
 }
 
 impl Query {
-    /// Its error as one that the user gets to see.
+    /// Returns its error, and notes that it was reported.
     pub(super) fn told(&self, py: Python<'_>) -> PyResult<Option<Failure>> {
         let inner = self.inner.get(py)?;
         let failure = inner.failure(py);
@@ -111,14 +111,14 @@ impl Query {
             None => Ok(()),
             Some(Failure::Raised(raised)) => Err(raised.again(py).unwrap_or_else(|| let_go(py))),
             Some(Failure::Made(value)) => {
-                // As if it had not been raised before: the frames of the last time are let go of.
+                // As if it had not been raised before: the frames of the last time are released.
                 value.bind(py).setattr("__traceback__", py.None())?;
                 Err(PyErr::from_value(value.into_bound(py)))
             }
         }
     }
 
-    /// Why it has failed, for somebody who has another error because of that.
+    /// Returns why it has failed, as the cause of another error.
     pub(crate) fn cause(&self, py: Python<'_>) -> Option<PyErr> {
         let value = match self.inner.here()?.failure(py)? {
             Failure::Raised(raised) => raised.value(py)?.into_any(),

@@ -36,15 +36,15 @@ use crate::streamed::Streamed;
 use crate::wait::{timeout, wait};
 use crate::waiter::Waiter;
 
-/// A query at work, or one that has ended.
+/// A query that runs or has ended.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct Query {
     inner: Here<QueryCore>,
-    /// Whether somebody has been told why it failed.
+    /// True once its failure was reported.
     is_known: AtomicBool,
-    /// Whether somebody has been told of its late rows.
+    /// True once its late rows were reported.
     is_late_known: AtomicBool,
-    /// Whether somebody has asked for all results of each output.
+    /// For each output, true once a reader has claimed all of its results.
     claimed: Vec<AtomicBool>,
 }
 
@@ -67,17 +67,17 @@ impl Query {
         }
     }
 
-    /// The query itself, in the process that it runs in.
+    /// Returns the query itself, in the process that it runs in.
     pub(crate) fn running(&self) -> Option<&Running> {
         self.inner.here().map(|inner| &inner.query)
     }
 
-    /// Whether it is that query.
+    /// Returns true if it is that query.
     pub(crate) fn is(&self, query: &Running) -> bool {
         self.running().is_some_and(|own| own.id() == query.id())
     }
 
-    /// Results that wait for functions of its own: they are lost if it is stopped now, and those for readers are not.
+    /// Returns how many results wait for its functions: they are lost if it is stopped now, and those for readers are not.
     pub(crate) fn results_for_functions(&self) -> u64 {
         let Some(inner) = self.inner.here() else { return 0 };
         let for_function = |output: usize| match inner.destinations[output] {
@@ -102,7 +102,7 @@ impl Query {
         Ok(py.detach(|| inner.status()).name())
     }
 
-    /// The names of its outputs, in order.
+    /// Returns the names of its outputs, in order.
     #[getter]
     fn outputs(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.inner.get(py)?.query.outputs().map(|(name, _)| name.to_owned()).collect())
@@ -125,7 +125,7 @@ impl Query {
         })
     }
 
-    /// Shows the collector the exceptions that it has, its sources, which have some as well, and the functions that take
+    /// Shows the collector its exceptions, its sources, which have some as well, and the functions that take
     /// its results, which may refer to the engine.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Some(inner) = self.inner.here() else { return Ok(()) };
@@ -143,7 +143,7 @@ impl Query {
         }
     }
 
-    /// Whether this thread reads a source of it, or runs a watermark function of one.
+    /// Returns true if this thread reads one of its sources, or runs a watermark function of one.
     #[getter]
     fn is_pulled_here(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
@@ -151,27 +151,27 @@ impl Query {
         Ok(inner.query.is_pulled_here(sources()) || inner.query.is_asking_here(sources()))
     }
 
-    /// How often its tasks have run, if no result comes before its only input gives more; `None` otherwise.
+    /// Returns how often its tasks have run, if no result can come before its only input has more; `None` otherwise.
     fn runs_at_rest(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         let inner = self.inner.get(py)?;
         Ok(inner.query.runs_at_rest(inner.sources.iter().filter_map(|source| source.get().running())))
     }
 
-    /// Whether it has failed, and nobody has been told why.
+    /// Returns true if it has failed and that was not reported.
     #[getter]
     fn has_failed_unseen(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
         Ok(inner.status() == Status::Failed && !self.is_known.load(Ordering::Relaxed))
     }
 
-    /// Its error as text, for a table: nobody has been told for that.
+    /// Returns its error as text, for a table. This does not count as a report.
     #[getter]
     fn error_text(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.inner.get(py)?;
         self.cause(py).map(|failure| error_text(py, &failure)).transpose()
     }
 
-    /// Whether rows were late, and nobody has been told.
+    /// Returns true if rows were late and that was not reported.
     #[getter]
     fn has_late_unseen(&self, py: Python<'_>) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
@@ -180,7 +180,7 @@ impl Query {
             && inner.query.dropped_late().is_some())
     }
 
-    /// Late rows, the rows that they are of, and the largest distance as text: once, when it has ended without failing.
+    /// Returns the late rows, all rows, and the largest distance as text: once, when it has ended without failing.
     fn take_late(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, String)>> {
         if !self.has_late_unseen(py)? || self.is_late_known.swap(true, Ordering::Relaxed) {
             return Ok(None);
@@ -189,7 +189,7 @@ impl Query {
         Ok(query.dropped_late().map(|late| (late.rows, query.metrics().rows.rows_in, late.by_text())))
     }
 
-    /// Ends it, and waits for that; a sink that calls this is not waited for, nor is a function of a pipeline of its
+    /// Ends it, and waits until it has ended, except on the thread of its sink, or of a function of a pipeline of its
     /// engine.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.inner.get(py)?;
@@ -201,7 +201,7 @@ impl Query {
         Ok(())
     }
 
-    /// Ends its input, and waits until everything has left it.
+    /// Ends its input, and waits until all of it is processed.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.inner.get(py)?;
         inner.check_thread(py)?;
@@ -210,7 +210,7 @@ impl Query {
         self.raise_failure(py)
     }
 
-    /// Waits until it has ended, and says nothing of how.
+    /// Waits until it has ended; its failure is no error here.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.inner.get(py)?;
         inner.check_thread(py)?;
@@ -229,14 +229,14 @@ impl Query {
         Ok(ended)
     }
 
-    /// Puts another table in the place of the one that rows are looked up in.
+    /// Replaces the table of a lookup.
     fn replace_lookup(&self, py: Python<'_>, table: &Bound<'_, PyAny>, name: Option<&str>) -> PyResult<()> {
         let inner = self.inner.get(py)?;
         let table = one_batch(table, "a lookup table")?;
         py.detach(|| inner.query.replace_lookup(name, &table)).map_err(|error| start_error(py, error))
     }
 
-    /// The tasks that it runs as, in words.
+    /// Explains the tasks that it runs as.
     fn explain_physical(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.inner.get(py)?.query.explain_physical().to_owned())
     }
@@ -248,7 +248,7 @@ impl Query {
         metrics::query(py, &found, blocked_by)
     }
 
-    /// Everything that an output gave, when the query has ended.
+    /// Returns all results of an output, when the query has ended.
     fn result(&self, py: Python<'_>, output: usize) -> PyResult<Py<Output>> {
         let inner = self.inner.get(py)?;
         if !matches!(inner.destinations.get(output), Some(Destination::Collected)) {
@@ -268,19 +268,19 @@ impl Query {
         Ok(outputs[output].clone_ref(py))
     }
 
-    /// Whether the results of each output are kept for `result`.
+    /// Returns, for each output, true if its results are kept for `result`.
     #[getter]
     fn is_collected(&self, py: Python<'_>) -> PyResult<Vec<bool>> {
         let destinations = &self.inner.get(py)?.destinations;
         Ok(destinations.iter().map(|to| matches!(to, Destination::Collected)).collect())
     }
 
-    /// Refuses to give results that go elsewhere.
+    /// Raises an error if results go to a sink.
     fn check_results(&self, py: Python<'_>, output: usize) -> PyResult<()> {
         self.inner.get(py)?.results(py, output).map(|_| ())
     }
 
-    /// The next batch, however long that takes; at the end, StopIteration or the error. To a reader that takes the end for
+    /// Waits for the next batch; at the end, StopIteration or the error. To a reader that takes the end for
     /// that of all rows, a query that was stopped is an error.
     #[pyo3(signature = (output, to_the_end=false))]
     fn next_batch(&self, py: Python<'_>, output: usize, to_the_end: bool) -> PyResult<Batch> {
@@ -288,7 +288,7 @@ impl Query {
         batch?.map(Batch::new).ok_or_else(|| PyStopIteration::new_err(()))
     }
 
-    /// Refuses a second reader that wants all results of an output.
+    /// Claims all results of an output for one reader, and refuses a second one.
     fn claim(&self, py: Python<'_>, output: usize) -> PyResult<()> {
         self.inner.get(py)?.results(py, output)?;
         if self.claimed[output].swap(true, Ordering::Relaxed) {
@@ -300,12 +300,12 @@ impl Query {
         Ok(())
     }
 
-    /// Takes a claim back: that reader has read nothing.
+    /// Withdraws a claim: that reader has read nothing.
     fn unclaim(&self, output: usize) {
         self.claimed[output].store(false, Ordering::Relaxed);
     }
 
-    /// The results as an Arrow stream, for one reader. The stream keeps `owner`, and with it the engine.
+    /// Returns the results as an Arrow stream, for one reader. The stream keeps `owner`, and with it the engine.
     #[pyo3(signature = (output, owner, requested_schema=None))]
     fn stream<'py>(
         slf: &Bound<'py, Self>,
@@ -322,7 +322,7 @@ impl Query {
         stream_capsule(py, schema, batches, requested_schema)
     }
 
-    /// Whether there is a batch, or the end, before so many seconds are over. For threads that get no signals.
+    /// Returns true if a batch, or the end, comes in so many seconds. For threads that get no signals.
     fn ready(&self, py: Python<'_>, output: usize, seconds: f64) -> PyResult<bool> {
         let inner = self.inner.get(py)?;
         let results = inner.results(py, output)?;
@@ -334,19 +334,19 @@ impl Query {
         Ok(py.detach(|| results.wait(timeout) && (!waits || !results.is_over() || inner.has_ended(timeout))))
     }
 
-    /// What a thread waits with that reads the output for another query.
+    /// Returns an object to wait with, for a thread that reads the output for another query.
     fn waiter(&self, py: Python<'_>, output: usize) -> PyResult<Waiter> {
         let inner = self.inner.get(py)?;
         Ok(Waiter::new(inner.query.clone(), output, inner.callbacks().cloned().collect()))
     }
 
-    /// The next batch, if there is one; at the end, StopAsyncIteration or the error.
+    /// Returns the next batch, if there is one; at the end, StopAsyncIteration or the error.
     fn take_batch(&self, py: Python<'_>, output: usize) -> PyResult<Option<Batch>> {
         let inner = self.inner.get(py)?;
         let results = inner.results(py, output)?;
         match py.detach(|| results.take()) {
             Next::Batch(batch) => Ok(Some(Batch::new(batch))),
-            // Whoever gets none goes on to wait for one, perhaps on another thread.
+            // A reader that gets none waits for one, perhaps on another thread.
             Next::Nothing if inner.query.is_run_here() => Err(waits_for_itself(py, true)),
             Next::Nothing => Ok(None),
             Next::Ended if inner.check_thread(py).is_ok() && !inner.has_ended(Duration::ZERO) => Ok(None),

@@ -1,4 +1,4 @@
-//! Results of a query, one batch at a time.
+//! Reads the results of a query, one batch at a time.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::errors::{run_error, waits_for_itself};
 use crate::wait::wait;
 
 impl Query {
-    /// The next batch, however long that takes; `None` at the end.
+    /// Waits for the next batch; `None` at the end.
     pub(super) fn next_of(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
         let inner = self.inner.get(py)?;
         let results = inner.results(py, output)?;
@@ -35,7 +35,7 @@ impl Query {
         }
     }
 
-    /// The next batch for a reader that takes the end for the end of all rows: a query that was stopped has none.
+    /// Waits for the next batch, for a reader that takes the end for that of all rows: a query that was stopped is an error.
     pub(crate) fn next_to_the_end(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
         let next = self.next_of(py, output)?;
         let inner = self.inner.get(py)?;

@@ -1,6 +1,6 @@
-//! Generated benchmark data, of any workload by its name.
+//! Generates benchmark data, of any workload by its name.
 //!
-//! - `options`: the options of a workload, out of a dictionary
+//! - `options`: the options of a workload, read from a dictionary
 //! - `tenants`: the jobs of mixed tenants, with what their sources are made from
 //! - `tables`: which workloads and tables there are, and how each is opened
 //! - `stream`: batches that are made while they are read
@@ -32,7 +32,7 @@ fn unknown(error: PlanError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// The table with these options. Opening one may take a while, which others need not wait for.
+/// Opens the table with these options. That may take a while: the interpreter is released.
 fn open(
     py: Python<'_>,
     name: &str,
@@ -46,7 +46,7 @@ fn open(
     py.detach(recipe).map_err(refused)
 }
 
-/// Rows `start..start + rows` of a table; all from `start` on where `rows` is `None`.
+/// Generates rows `start..start + rows` of a table; all from `start` on if `rows` is `None`.
 #[guarded]
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "what a table of a workload is defined by, mostly by keyword")]
@@ -72,14 +72,14 @@ pub fn workload(
     Ok(BatchStream::new(opened.rows.schema(), batches))
 }
 
-/// The columns of a table.
+/// Returns the columns of a table.
 #[guarded]
 #[pyfunction]
 pub fn workload_schema(name: &str, table: &str) -> PyResult<Schema> {
     Ok(Schema { inner: find(name, table).map_err(unknown)?.schema() })
 }
 
-/// How many rows a table has; `None` for one without end.
+/// Returns how many rows a table has; `None` for one without end.
 #[guarded]
 #[pyfunction]
 pub fn workload_rows(
@@ -92,7 +92,7 @@ pub fn workload_rows(
     Ok(open(py, name, table, seed, options)?.end)
 }
 
-/// What may be chosen about a table beside the seed, with what is chosen otherwise.
+/// Returns the options of a table beside the seed, with their defaults.
 #[guarded]
 #[pyfunction]
 pub fn workload_options<'py>(py: Python<'py>, name: &str, table: &str) -> PyResult<Bound<'py, PyDict>> {
@@ -105,7 +105,7 @@ pub fn workload_options<'py>(py: Python<'py>, name: &str, table: &str) -> PyResu
     Ok(options)
 }
 
-/// Which ad belongs to which campaign, in numbers or in text.
+/// Returns the campaign of each ad, in numbers or in text.
 #[guarded]
 #[pyfunction]
 pub fn ysb_campaigns(seed: &Bound<'_, PyAny>, strings: bool) -> PyResult<BatchStream> {

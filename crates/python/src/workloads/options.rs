@@ -1,4 +1,4 @@
-//! Options of a workload, as Python says them: each by its name, in any order, and the defaults for the rest.
+//! Reads the options of a workload: each by its name, in any order, with defaults for the rest.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyMapping};
 
 use super::{choose, unknown};
 
-/// What was given for the options of one workload.
+/// The options that were given for one workload.
 pub(super) struct Given<'py> {
     workload: String,
     pub(super) seed: u64,
@@ -31,7 +31,7 @@ impl<'py> Given<'py> {
         Ok(Self { workload: workload.to_owned(), seed, values, defaults: Vec::new(), py: options.py() })
     }
 
-    /// Sets what was given among `settings`, which are all that there are.
+    /// Sets the given options among `settings`, which are all that exist.
     pub(super) fn set(&mut self, settings: &mut [(&'static str, &mut dyn Setting)]) -> PyResult<()> {
         for (name, setting) in settings.iter() {
             self.defaults.push((*name, setting.value(self.py)?));
@@ -46,8 +46,8 @@ impl<'py> Given<'py> {
     }
 }
 
-/// The options of a workload's module, as they were given. All fields have to be named here; where users know
-/// one by another name, that follows the field. Options that are no fields come behind, as variables.
+/// Reads the options of a workload's module. All fields have to be named here; where users know
+/// one by another name, that follows the field. Options that are no fields come last, as variables.
 macro_rules! read_options {
     ($given:ident, $module:ident::$options:ident { $($field:ident $(: $name:ident)?),* } $(, $more:ident)*) => {{
         let mut options = $module::$options { seed: $given.seed, ..$module::$options::default() };
@@ -70,13 +70,13 @@ pub(super) trait Setting {
     fn value(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
 }
 
-/// A whole number that an argument or an option is set to.
+/// Reads the whole number that an argument or an option is set to.
 pub(super) fn number(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     read(option, value, "a whole number", format_args!("between 0 and {}", u64::MAX))
 }
 
-/// A number. What its type cannot hold is as much out of bounds as what a workload refuses, and `fitting` says
-/// what it can. Truth is no number here, whatever Python says.
+/// Reads a number. One that its type cannot hold is out of bounds like one that a workload refuses; `fitting` says
+/// what fits. A bool is no number here, although Python takes it for one.
 fn read<'py, T: for<'a> FromPyObject<'a, 'py>>(
     option: &str,
     value: &Bound<'py, PyAny>,

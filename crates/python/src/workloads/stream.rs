@@ -1,4 +1,4 @@
-//! Generated rows on their way out.
+//! Hands generated rows to Python.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::schema::Schema;
 
 type Batches = Box<dyn Iterator<Item = RecordBatch> + Send>;
 
-/// Batches that are made while they are read, once.
+/// Batches that are generated while they are read, once.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct BatchStream {
     schema: SchemaRef,

@@ -24,7 +24,7 @@ impl Table {
     }
 }
 
-/// Opens a table whose options are known.
+/// Opens a table with the options that were read.
 type Recipe = Box<dyn FnOnce() -> Result<Table, WorkloadError> + Send>;
 
 /// A table of a workload.
@@ -61,7 +61,7 @@ const WORKLOADS: [(&str, &[(&str, Which)]); 9] = [
     ("ipq", &[("revenue", Which::IpqRevenue), ("logs", Which::IpqLogs)]),
 ];
 
-/// The table of that name, or an error that names those there are.
+/// Returns the table of that name, or an error that names those that exist.
 pub(super) fn find(workload: &str, table: &str) -> Result<Which, PlanError> {
     let tables = choose("a workload", workload, &WORKLOADS)?;
     choose(&format!("a table of {workload}"), table, tables)
@@ -191,7 +191,7 @@ fn nexmark_options(given: &mut Given<'_>) -> PyResult<nexmark::NexmarkOptions> {
     ))
 }
 
-/// And the source, which is one of those that the options speak of.
+/// Reads the options, and the number of the source.
 fn ipq_options(given: &mut Given<'_>) -> PyResult<(ipq::IpqOptions, u16)> {
     let mut source = 0;
     let options = read_options!(

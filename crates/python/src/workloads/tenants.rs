@@ -1,4 +1,4 @@
-//! The jobs of mixed tenants, as Python takes them: names and numbers, and the options of each source's tables.
+//! Converts the jobs of mixed tenants: names and numbers, and the options of each source's tables.
 
 use penstock_border::guarded;
 use penstock_workloads::WorkloadError;
@@ -13,7 +13,7 @@ use super::refused;
 /// the rows of each source.
 type Described<'py> = (&'static str, &'static str, u64, u64, u64, u64, Bound<'py, PyDict>, Vec<u64>);
 
-/// The jobs, with as many rows for each source as it sends in so many seconds of event time.
+/// Returns the jobs, with the number of rows that each source sends in so many seconds of event time.
 #[guarded]
 #[pyfunction]
 pub fn ipq_tenants<'py>(
