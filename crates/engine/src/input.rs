@@ -20,17 +20,17 @@ use penstock_tasks::readers::replay::{Replay, ReplayReader};
 use penstock_tasks::shared::Lag;
 
 /// Where the rows of a stream come from.
-pub struct Input(Box<dyn Open>);
+pub struct Input(Box<dyn OpenInput>);
 
 impl Input {
     /// Rows that are pushed: the other end of a [`feed`](crate::feed()).
     pub fn feed(end: FeedEnd) -> Self {
-        Self(Box::new(Pushed { end, upstream: None }))
+        Self(Box::new(PushedInput { end, upstream: None }))
     }
 
     /// The results of another query: they are read and pushed, up to their end.
     pub fn chained(end: FeedEnd, query: Query) -> Self {
-        Self(Box::new(Pushed { end, upstream: Some(query) }))
+        Self(Box::new(PushedInput { end, upstream: Some(query) }))
     }
 
     /// Rows in memory, which are replayed.
@@ -40,12 +40,12 @@ impl Input {
 
     /// A source that others read as well, and what happens if the query holds it up.
     pub fn shared(source: SharedSource, on_lag: OnLag) -> Self {
-        Self(Box::new(Shared { source, on_lag }))
+        Self(Box::new(SharedInput { source, on_lag }))
     }
 
     /// Rows of a reader.
     pub fn reader(reader: impl SourceReader + 'static) -> Self {
-        Self(Box::new(Own(Box::new(reader))))
+        Self(Box::new(OwnReader(Box::new(reader))))
     }
 
     /// Returns true if other queries read it as well.
@@ -88,7 +88,7 @@ impl Opened {
 }
 
 /// An input before it is opened.
-trait Open: Send {
+trait OpenInput: Send {
     fn is_shared(&self) -> bool {
         false
     }
@@ -97,20 +97,20 @@ trait Open: Send {
     fn open(self: Box<Self>, opening: &Opening<'_>) -> Result<Opened, StartError>;
 }
 
-struct Own(Box<dyn SourceReader>);
+struct OwnReader(Box<dyn SourceReader>);
 
-impl Open for Own {
+impl OpenInput for OwnReader {
     fn open(self: Box<Self>, opening: &Opening<'_>) -> Result<Opened, StartError> {
         Opened::own(self.0, opening)
     }
 }
 
-struct Pushed {
+struct PushedInput {
     end: FeedEnd,
     upstream: Option<Query>,
 }
 
-impl Open for Pushed {
+impl OpenInput for PushedInput {
     fn open(self: Box<Self>, opening: &Opening<'_>) -> Result<Opened, StartError> {
         let ours = self.upstream.as_ref().filter(|query| query.state.engine == opening.engine);
         let feed = Inflow { feed: self.end.handle(), upstream: ours.map(|query| query.state.id) };
@@ -119,12 +119,12 @@ impl Open for Pushed {
     }
 }
 
-struct Shared {
+struct SharedInput {
     source: SharedSource,
     on_lag: OnLag,
 }
 
-impl Open for Shared {
+impl OpenInput for SharedInput {
     fn is_shared(&self) -> bool {
         true
     }

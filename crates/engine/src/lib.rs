@@ -42,7 +42,7 @@ pub use penstock_plan as plan;
 pub use penstock_plan::{Aggregate, Plan};
 pub use penstock_tasks::account::Latency;
 pub use penstock_tasks::feed::{FEED_BATCHES, Feed, FeedEnd, FeedHandle, Pushed};
-pub use penstock_tasks::readers::pull::{GiveError, Puller, Refused, Wanted};
+pub use penstock_tasks::readers::pull::{Demand, GiveError, Puller, RefusedBatch};
 pub use penstock_tasks::readers::replay::Replay;
 pub use penstock_tasks::rejects::{LETTER_COLUMNS, OnError};
 pub use penstock_tasks::results::{self, Results};

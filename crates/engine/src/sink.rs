@@ -11,13 +11,13 @@ use penstock_tasks::writers::discard::DiscardWriter;
 use penstock_tasks::writers::function::{Deliver, Doorbell, FunctionWriter};
 use penstock_tasks::writers::results::ResultsWriter;
 
-type Open = dyn FnOnce(&dyn Fn() -> Results) -> Opened + Send;
+type OpenSink = dyn FnOnce(&dyn Fn() -> Results) -> OpenedSink + Send;
 
 /// Where the results of an output go.
-pub struct Sink(Box<Open>);
+pub struct Sink(Box<OpenSink>);
 
 /// A sink that was opened.
-pub(crate) struct Opened {
+pub(crate) struct OpenedSink {
     pub(crate) writer: Box<dyn SinkWriter>,
     /// The batches of a result that is kept whole.
     pub(crate) collected: Option<Collected>,
@@ -25,7 +25,7 @@ pub(crate) struct Opened {
     pub(crate) results: Option<Results>,
 }
 
-impl Opened {
+impl OpenedSink {
     fn of(writer: impl SinkWriter + 'static) -> Self {
         Self { writer: Box::new(writer), collected: None, results: None }
     }
@@ -36,8 +36,8 @@ impl Sink {
     pub fn collect() -> Self {
         Self(Box::new(|_| {
             let collected = Collected::default();
-            let opened = Opened::of(CollectWriter::new(Arc::clone(&collected)));
-            Opened { collected: Some(collected), ..opened }
+            let opened = OpenedSink::of(CollectWriter::new(Arc::clone(&collected)));
+            OpenedSink { collected: Some(collected), ..opened }
         }))
     }
 
@@ -45,8 +45,8 @@ impl Sink {
     pub fn results() -> Self {
         Self(Box::new(|queue| {
             let results = queue();
-            let opened = Opened::of(ResultsWriter::new(results.clone()));
-            Opened { results: Some(results), ..opened }
+            let opened = OpenedSink::of(ResultsWriter::new(results.clone()));
+            OpenedSink { results: Some(results), ..opened }
         }))
     }
 
@@ -62,11 +62,11 @@ impl Sink {
 
     /// Hands them to a writer.
     pub fn writer(writer: impl SinkWriter + 'static) -> Self {
-        Self(Box::new(|_| Opened::of(writer)))
+        Self(Box::new(|_| OpenedSink::of(writer)))
     }
 
     /// Opens it; `queue` makes a queue of results.
-    pub(crate) fn open(self, queue: &dyn Fn() -> Results) -> Opened {
+    pub(crate) fn open(self, queue: &dyn Fn() -> Results) -> OpenedSink {
         (self.0)(queue)
     }
 }

@@ -21,12 +21,12 @@ use crate::errors::{consumed_error, input_error};
 use crate::{foreign, release};
 
 /// The batches of an Arrow stream. Its producer may take any time for the next one.
-pub(crate) struct Reader {
+pub(crate) struct ArrowReader {
     arrays: Box<dyn ArrayReader + Send>,
     schema: SchemaRef,
 }
 
-impl Iterator for Reader {
+impl Iterator for ArrowReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -41,7 +41,7 @@ impl Iterator for Reader {
 /// One Arrow object.
 pub(crate) enum Data {
     Batch(RecordBatch),
-    Stream(Reader),
+    Stream(ArrowReader),
 }
 
 fn has(object: &Bound<'_, PyAny>, name: &str) -> bool {
@@ -106,7 +106,7 @@ pub(crate) fn open(data: &Bound<'_, PyAny>) -> PyResult<Option<Data>> {
         }
         let reader = imported(py, || PyArrayReader::from_arrow_pycapsule(capsule))?;
         let schema = columns(data, &*reader.field_ref()?)?;
-        return Ok(Some(Data::Stream(Reader { arrays: reader.into_reader()?, schema })));
+        return Ok(Some(Data::Stream(ArrowReader { arrays: reader.into_reader()?, schema })));
     }
     Ok(None)
 }

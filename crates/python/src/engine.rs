@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::{invalid, plan_error, start_error, thread_error, waits_for_itself};
 use crate::function::{PyFunction, PyWatermarks};
-use crate::options::{EngineOptions, Spreading, read_on_error, read_strategy};
+use crate::options::{EngineOptions, SpreadingSetting, read_on_error, read_strategy};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
 use crate::process::Here;
@@ -55,7 +55,7 @@ pub struct Engine {
 }
 
 /// Where rows come from, and what has to be started once the query exists.
-enum Origin<'py> {
+enum Connection<'py> {
     Push(Loan<'py>),
     Pull(Pulled, Feed),
     Other,
@@ -65,12 +65,12 @@ enum Origin<'py> {
 type Sourced<'py> = (String, Bound<'py, PyAny>, Option<Bound<'py, Query>>);
 
 #[derive(Clone, Copy)]
-enum Named {
+enum NamedSink {
     Collected,
     Nowhere,
 }
 
-const SINKS: [(&str, Named); 2] = [("collect", Named::Collected), ("discard", Named::Nowhere)];
+const SINKS: [(&str, NamedSink); 2] = [("collect", NamedSink::Collected), ("discard", NamedSink::Nowhere)];
 
 impl Engine {
     fn get(&self, py: Python<'_>) -> PyResult<&Inner> {
@@ -85,7 +85,7 @@ impl Engine {
         upstream: Option<&Query>,
         schema: Option<&SchemaRef>,
         on_lag: &str,
-    ) -> PyResult<(Input, Origin<'py>)> {
+    ) -> PyResult<(Input, Connection<'py>)> {
         let py = source.py();
         let on_lag = choose("on_lag", on_lag, &OnLag::NAMES).map_err(|error| plan_error(py, error))?;
         if let Ok(shared) = source.cast::<SharedSource>() {
@@ -97,14 +97,14 @@ impl Engine {
                     format!("the source \"{}\" belongs to another engine", inner.name()),
                 ));
             }
-            return Ok((Input::shared(inner, on_lag), Origin::Other));
+            return Ok((Input::shared(inner, on_lag), Connection::Other));
         }
         if let Ok(push) = source.cast::<PushSource>() {
             let loan = Loan::new(push)?;
-            return Ok((Input::feed(loan.lend(schema)?), Origin::Push(loan)));
+            return Ok((Input::feed(loan.lend(schema)?), Connection::Push(loan)));
         }
         if let Ok(replay) = source.cast::<Replay>() {
-            return Ok((Input::replay(replay.get().inner.clone()), Origin::Other));
+            return Ok((Input::replay(replay.get().inner.clone()), Connection::Other));
         }
         let pulled = open_all(source)?;
         let (feed, end) = feed(FEED_BATCHES);
@@ -112,15 +112,15 @@ impl Engine {
             Some(query) => Input::chained(end, query.clone()),
             None => Input::feed(end),
         };
-        Ok((input, Origin::Pull(pulled, feed)))
+        Ok((input, Connection::Pull(pulled, feed)))
     }
 }
 
 /// Starts to read a source, for a query or a shared source that has just been started.
-fn connect(origin: Origin<'_>, taker: Taker) -> PyResult<()> {
+fn connect(origin: Connection<'_>, taker: Taker) -> PyResult<()> {
     match origin {
-        Origin::Push(loan) => loan.keep(taker),
-        Origin::Pull(pulled, feed) => {
+        Connection::Push(loan) => loan.keep(taker),
+        Connection::Pull(pulled, feed) => {
             let pulling = pull(pulled, feed).map_err(|error| thread_error(&error));
             if pulling.is_err() {
                 match taker {
@@ -132,7 +132,7 @@ fn connect(origin: Origin<'_>, taker: Taker) -> PyResult<()> {
             }
             pulling
         }
-        Origin::Other => Ok(()),
+        Connection::Other => Ok(()),
     }
 }
 
@@ -142,8 +142,8 @@ fn read_sink(py: Python<'_>, sink: Option<&Bound<'_, PyAny>>) -> PyResult<(Sink,
         return Ok((Sink::results(), Destination::Results));
     };
     match choose("sink", &text, &SINKS).map_err(|error| plan_error(py, error))? {
-        Named::Collected => Ok((Sink::collect(), Destination::Collected)),
-        Named::Nowhere => Ok((Sink::discard(), Destination::Nowhere)),
+        NamedSink::Collected => Ok((Sink::collect(), Destination::Collected)),
+        NamedSink::Nowhere => Ok((Sink::discard(), Destination::Nowhere)),
     }
 }
 
@@ -187,7 +187,7 @@ impl Engine {
         name: Option<&str>,
         on_lag: &str,
         on_error: &Bound<'_, PyAny>,
-        spreading: Spreading,
+        spreading: SpreadingSetting,
     ) -> PyResult<Py<Query>> {
         let engine = self.get(py)?;
         let (parallelism, strategy) = spreading;
@@ -222,7 +222,7 @@ impl Engine {
             origins.push(origin);
         }
         let outputs = &outputs.get().inner;
-        let own = Own::of(py, outputs);
+        let own = OwnFunctions::of(py, outputs);
         let options = QueryOptions { functions: &own.functions, watermarks: &own.watermarks, ..options };
         let submitted = with_plan(py, outputs, || engine.submit_all(outputs, inputs, into, options));
         let query = submitted.map_err(|error| start_error(py, error))?;
@@ -260,7 +260,7 @@ impl Engine {
         let schema = plan.streams().first().and_then(|stream| outputs.stream_schema(stream));
         let (data, upstream) = data;
         let (input, origin) = self.open(&data, upstream.as_ref().map(Bound::get), schema.as_ref(), "wait")?;
-        let own = Own::of(py, &outputs);
+        let own = OwnFunctions::of(py, &outputs);
         let options = ShareOptions { name, held: hold, on_error: on_failure, watermarks: &own.watermarks };
         let shared = with_plan(py, plan, || engine.share(plan, input, options));
         let source = shared.map_err(|error| start_error(py, error))?;
@@ -278,8 +278,8 @@ impl Engine {
         metrics::engine(py, &found)
     }
 
-    /// Returns what is lost if it is stopped now, for each query and shared source, by name: rows, those of them that are in open
-    /// windows, and open sessions. `queries` are those that run.
+    /// Returns what is lost if it is stopped now, for each query and shared source, by name: rows, those of them that
+    /// are in open windows, and open sessions. `queries` are those that run.
     fn waiting(&self, py: Python<'_>, queries: Vec<Py<Query>>) -> PyResult<Vec<(String, u64, u64, u64)>> {
         let engine = self.get(py)?;
         let beside = |query: &Running| {
@@ -324,13 +324,13 @@ pub fn leave(py: Python<'_>) {
 /// The functions of plans, each with the copy that one query or shared source calls in its place and shows to the
 /// collector (see [`crate::slot`]).
 #[derive(Default)]
-struct Own {
+struct OwnFunctions {
     functions: Vec<(Function, Function)>,
     watermarks: Vec<(Watermarks, Watermarks)>,
     slots: Vec<Arc<Slot>>,
 }
 
-impl Own {
+impl OwnFunctions {
     fn of(py: Python<'_>, plans: &Plans) -> Self {
         let mut own = Self::default();
         for written in plans.functions() {
@@ -349,9 +349,9 @@ impl Own {
     }
 
     /// Returns all Python objects that the engine may refer to: functions, and iterators that are read.
-    fn referred(self, origins: &[Origin<'_>]) -> Vec<Arc<Slot>> {
+    fn referred(self, origins: &[Connection<'_>]) -> Vec<Arc<Slot>> {
         let read = origins.iter().filter_map(|origin| match origin {
-            Origin::Pull(Pulled::Items(items), _) => Some(Arc::clone(items)),
+            Connection::Pull(Pulled::Items(items), _) => Some(Arc::clone(items)),
             _ => None,
         });
         self.slots.into_iter().chain(read).collect()

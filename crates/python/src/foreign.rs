@@ -1,13 +1,14 @@
 //! Calls Python code on threads that the interpreter may end, and reads capsules.
 //!
-//! When the interpreter shuts down, Python up to 3.13 ends every other thread that wants to run Python code by unwinding
-//! its stack at any point. Rust frames cannot be unwound this way: the process would abort. These calls stop the
-//! thread instead, until the process exits.
+//! When the interpreter shuts down, Python up to 3.13 ends every other thread that wants to run Python code by
+//! unwinding its stack at any point. Rust frames cannot be unwound this way: the process would abort. These calls stop
+//! the thread instead, until the process exits.
 //!
-//! FOREIGN-1. A call that may be unwound is declared as such ("C-unwind"), and its guard is alive exactly while it runs.
-//! FOREIGN-2. Code that foreign libraries call back, such as an Arrow stream of ours, asks Python itself for the interpreter. pyo3
-//!     knows only what it has done itself: inside a function that it has called, it takes the thread for attached, also
-//!     where a library has let go of the interpreter in between.
+//! FOREIGN-1. A call that may be unwound is declared as such ("C-unwind"), and its guard is alive exactly while it
+//!     runs.
+//! FOREIGN-2. Code that foreign libraries call back, such as an Arrow stream of ours, asks Python itself for the
+//!     interpreter. pyo3 knows only what it has done itself: inside a function that it has called, it takes the thread
+//!     for attached, also where a library has let go of the interpreter in between.
 
 use std::ffi::c_int;
 use std::thread;
@@ -37,16 +38,17 @@ impl Drop for StayHere {
 }
 
 /// The interpreter, attached to this thread.
-struct Held(c_int);
+struct Attached(c_int);
 
-impl Drop for Held {
+impl Drop for Attached {
     fn drop(&mut self) {
         // SAFETY: `PyGILState_Ensure` returned that state to this thread, which releases it once.
         unsafe { PyGILState_Release(self.0) }
     }
 }
 
-/// Calls `call` with the interpreter, whether or not pyo3 takes this thread for attached (FOREIGN-2). `None` without an interpreter.
+/// Calls `call` with the interpreter, whether or not pyo3 takes this thread for attached (FOREIGN-2). `None` without an
+/// interpreter.
 pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     // SAFETY: it may be asked at any time, by any thread.
     if unsafe { pyo3::ffi::Py_IsInitialized() } == 0 {
@@ -54,7 +56,7 @@ pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     }
     let guard = StayHere;
     // SAFETY: the interpreter is there, and any thread may ask for it, also one that has it.
-    let held = Held(unsafe { PyGILState_Ensure() });
+    let held = Attached(unsafe { PyGILState_Ensure() });
     std::mem::forget(guard);
     let called = Python::try_attach(call);
     drop(held);

@@ -4,8 +4,8 @@
 //! classes of `penstock.exceptions`. The interpreter is released while Rust works.
 //!
 //! - `arrow`, `release`: imports data, and releases it to its producer
-//! - `engine`, `query`, `shared`, `push`, `replay`: the objects that Python holds; `streamed`: results as an Arrow stream;
-//!   `run`: runs a plan in one call
+//! - `engine`, `query`, `shared`, `push`, `replay`: the objects that Python holds; `streamed`: results as an Arrow
+//!   stream; `run`: runs a plan in one call
 //! - `source`, `sink`, `threads`: the user's own code, on threads of its own; `foreign`: how it is called
 //! - `process`: values that a forked child may not use; `wait`: waits without the interpreter
 

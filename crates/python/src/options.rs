@@ -28,7 +28,7 @@ const PLATFORMS: [(&str, Platform); 2] = [("native", Platform::native()), ("port
 pub(crate) type Setting<T> = Option<(String, T)>;
 
 /// On how many workers one operator may run, and how it is spread over them.
-pub(crate) type Spreading = (Option<usize>, Setting<String>);
+pub(crate) type SpreadingSetting = (Option<usize>, Setting<String>);
 
 /// Reads the strategy that was chosen.
 pub(crate) fn read_strategy(py: Python<'_>, setting: Setting<String>) -> PyResult<Strategy> {

@@ -13,19 +13,19 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::errors::plan_error;
 use crate::function::own_slots;
-use crate::options::{EngineOptions, Spreading, read_strategy};
+use crate::options::{EngineOptions, SpreadingSetting, read_strategy};
 use crate::output::Output;
-use crate::plan::{Parts, Plan, parts, wrapped};
+use crate::plan::{Plan, PlanParts, parts, wrapped};
 use crate::run::run;
 use crate::schema::Schema;
 use crate::slot::with_plan;
 
 /// An input of a stage: the name of the stream in its plans; the stage that its rows come from, if any, and their name
 /// there; how rows are partitioned, and by which columns; their time, and all columns.
-type StageInput = (String, Option<usize>, String, &'static str, Vec<String>, StageTime, Schema);
+type StageInputGiven = (String, Option<usize>, String, &'static str, Vec<String>, StageTime, Schema);
 /// The time column, the delay of the watermark, and the column with the watermark before each row.
 type StageTime = (Option<String>, i64, Option<String>);
-type StageParts = (Vec<StageInput>, Outputs);
+type StageParts = (Vec<StageInputGiven>, Outputs);
 /// All stages, and for each output its stage and its name there.
 type StagesGiven = (Vec<StageParts>, Vec<(usize, String)>);
 /// Whether it is the last part, and the watermark of each stream, if it is imposed rather than read from the rows.
@@ -75,7 +75,7 @@ impl Outputs {
     }
 
     #[pyo3(signature = (spreading=(None, None)))]
-    fn explain(&self, py: Python<'_>, spreading: Spreading) -> PyResult<String> {
+    fn explain(&self, py: Python<'_>, spreading: SpreadingSetting) -> PyResult<String> {
         let (workers, strategy) = spreading;
         let strategy = read_strategy(py, strategy)?;
         match workers {
@@ -89,7 +89,7 @@ impl Outputs {
         &self,
         py: Python<'_>,
         options: &Bound<'_, EngineOptions>,
-        spreading: Spreading,
+        spreading: SpreadingSetting,
     ) -> PyResult<String> {
         let (workers, strategy) = spreading;
         let (options, strategy) = (&options.get().inner, read_strategy(py, strategy)?);
@@ -108,7 +108,7 @@ impl Outputs {
     }
 
     /// Returns the plans as JSON, and the functions that they call with their names.
-    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<PlanParts<'py>> {
         parts(py, self.inner.to_parts())
     }
 
@@ -148,13 +148,14 @@ impl Outputs {
         data: Vec<(String, Bound<'_, PyAny>)>,
         options: &Bound<'_, EngineOptions>,
         on_error: &Bound<'_, PyAny>,
-        spreading: Spreading,
+        spreading: SpreadingSetting,
     ) -> PyResult<Vec<Output>> {
         run(py, &self.inner, data, &options.get().inner, (on_error, spreading), None)
     }
 
-    /// Runs the plans over the next part of the data for each stream, continuing from the checkpoints `states`. Returns the
-    /// result of each output, and the next checkpoint, unless it was the last part. `going` says which part this is.
+    /// Runs the plans over the next part of the data for each stream, continuing from the checkpoints `states`. Returns
+    /// the result of each output, and the next checkpoint, unless it was the last part. `going` says which part this
+    /// is.
     #[pyo3(signature = (data, options, on_error, states, going))]
     fn run_part<'py>(
         &self,

@@ -80,13 +80,13 @@ impl Window {
 }
 
 /// The text of a plan, and the functions that it calls with their names.
-pub(crate) type Parts<'py> = (String, Vec<(String, Bound<'py, PyAny>)>);
+pub(crate) type PlanParts<'py> = (String, Vec<(String, Bound<'py, PyAny>)>);
 
 /// Converts a plan that was written as text, with the functions that it calls.
 pub(crate) fn parts<'py>(
     py: Python<'py>,
     written: Result<(String, Vec<Function>), PlanError>,
-) -> PyResult<Parts<'py>> {
+) -> PyResult<PlanParts<'py>> {
     let (text, functions) = written.map_err(|error| plan_error(py, error))?;
     Ok((text, functions.iter().filter_map(|function| PyFunction::unwrap(py, function)).collect()))
 }
@@ -201,7 +201,7 @@ impl Plan {
     }
 
     /// Returns the plan as JSON, and the functions that it calls with their names.
-    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Parts<'py>> {
+    fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<PlanParts<'py>> {
         parts(py, self.inner.to_parts())
     }
 

@@ -3,8 +3,10 @@
 //! A fork copies the memory of a process but only one of its threads. In the child, an engine of the parent has no
 //! workers, and a lock that one of them held is never released.
 //!
-//! PROCESS-1. Objects that refer to an engine are kept in a [`Here`]: a child can neither read nor drop them, and takes no lock.
-//! PROCESS-2. Values that exist once per process are kept in a [`PerProcess`]: a child makes its own, without reading the parent's.
+//! PROCESS-1. Objects that refer to an engine are kept in a [`Here`]: a child can neither read nor drop them, and takes
+//!     no lock.
+//! PROCESS-2. Values that exist once per process are kept in a [`PerProcess`]: a child makes its own, without reading
+//!     the parent's.
 
 use std::process;
 use std::ptr;

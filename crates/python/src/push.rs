@@ -1,7 +1,7 @@
 //! Sources to which the user pushes batches, from any thread.
 //!
-//! PUSH-1. The feed is in its slot or owned by one thread that pushes. `close` does not wait for that thread: it sets a flag,
-//!     and the thread that returns the feed drops it.
+//! PUSH-1. The feed is in its slot or owned by one thread that pushes. `close` does not wait for that thread: it sets a
+//!     flag, and the thread that returns the feed drops it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,14 +32,14 @@ pub(crate) enum Taker {
     Source(Py<SharedSource>),
 }
 
-struct Slot {
+struct FeedSlot {
     feed: Option<Feed>,
     is_closed: bool,
 }
 
-struct Inner {
+struct PushState {
     handle: FeedHandle,
-    slot: Mutex<Slot>,
+    slot: Mutex<FeedSlot>,
     /// Notified when the feed is back, or the source is closed.
     returned: Condvar,
     /// The end that a query reads, until one has started; lent while one is being started (see [`Loan`]).
@@ -50,7 +50,7 @@ struct Inner {
 /// A source that is pushed to.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct PushSource {
-    inner: Here<Inner>,
+    inner: Here<PushState>,
 }
 
 impl Taker {
@@ -93,8 +93,8 @@ impl Taker {
     }
 }
 
-impl Inner {
-    fn locked(&self) -> MutexGuard<'_, Slot> {
+impl PushState {
+    fn locked(&self) -> MutexGuard<'_, FeedSlot> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,7 +142,8 @@ impl Inner {
     }
 }
 
-/// The end of a `PushSource`, lent to a query that is being started. If the query does not start, the source is as before.
+/// The end of a `PushSource`, lent to a query that is being started. If the query does not start, the source is as
+/// before.
 pub(crate) struct Loan<'py> {
     source: Bound<'py, PushSource>,
     /// `None` only once the query has started.
@@ -195,9 +196,9 @@ impl PushSource {
     #[new]
     fn new(capacity: usize) -> Self {
         let (feed, end) = feed(capacity);
-        let inner = Inner {
+        let inner = PushState {
             handle: feed.handle(),
-            slot: Mutex::new(Slot { feed: Some(feed), is_closed: false }),
+            slot: Mutex::new(FeedSlot { feed: Some(feed), is_closed: false }),
             returned: Condvar::new(),
             end: Mutex::new(Some(end)),
             taker: OnceLock::new(),

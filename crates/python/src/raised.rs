@@ -6,10 +6,10 @@
 //! RAISED-1. An exception is held in one slot, which may be shared. The slot belongs to one Python object, a query or a
 //!     shared source, which shows it to the collector, and empties it when the collector says so. Other objects request
 //!     the exception from that object, and hold it where the collector sees it.
-//! RAISED-2. The collector sees the same whenever it looks: the slot is locked only by threads that have the interpreter, and
-//!     no code of Python runs meanwhile.
-//! RAISED-3. It is raised with the traceback that it came with. So it does not grow, and the frames of the last time alone
-//!     are kept.
+//! RAISED-2. The collector sees the same whenever it looks: the slot is locked only by threads that have the
+//!     interpreter, and no code of Python runs meanwhile.
+//! RAISED-3. It is raised with the traceback that it came with. So it does not grow, and the frames of the last time
+//!     alone are kept.
 
 use std::error::Error;
 use std::fmt;
@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 use pyo3::{PyTraverseError, PyVisit};
 
-struct Held {
+struct RaisedState {
     value: Py<PyBaseException>,
     /// As it came out of the user's code (RAISED-3).
     traceback: Option<Py<PyTraceback>>,
@@ -29,7 +29,7 @@ struct Held {
 
 /// An exception of the user's own code, on its way through the engine. Clones share the slot.
 #[derive(Clone)]
-pub(crate) struct Raised(Arc<Mutex<Option<Held>>>);
+pub(crate) struct Raised(Arc<Mutex<Option<RaisedState>>>);
 
 impl fmt::Debug for Raised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ impl Error for Raised {}
 impl Raised {
     pub(crate) fn new(py: Python<'_>, error: PyErr) -> Self {
         let traceback = error.traceback(py).map(Bound::unbind);
-        let held = Held { value: error.into_value(py), traceback };
+        let held = RaisedState { value: error.into_value(py), traceback };
         Self(Arc::new(Mutex::new(Some(held))))
     }
 
@@ -61,7 +61,7 @@ impl Raised {
         }
     }
 
-    fn locked(&self) -> MutexGuard<'_, Option<Held>> {
+    fn locked(&self) -> MutexGuard<'_, Option<RaisedState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Raised {
 
     /// Shows the collector the exception, for the object that owns the slot (RAISED-1).
     pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // RAISED-2: nobody has the lock, and nothing can have changed since the collector began.
+        // RAISED-2: no thread has the lock, and nothing can have changed since the collector began.
         if let Some(held) = self.locked().as_ref() {
             visit.call(&held.value)?;
             visit.call(&held.traceback)?;

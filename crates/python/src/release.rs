@@ -3,9 +3,10 @@
 //! A foreign batch is released by a function of its producer, which may need the interpreter, or take any
 //! time. The last reference to it may be dropped on any thread: on a worker, while Python code waits for that worker.
 //!
-//! RELEASE-1. After [`keep`], every buffer of a batch belongs to one [`Held`], which owns the original batch. The batch goes
-//!     to the thread when the last of the buffers is gone, and is dropped there.
-//! RELEASE-2. Once the interpreter is about to end, or the thread cannot be started, a batch is leaked rather than dropped.
+//! RELEASE-1. After [`keep`], every buffer of a batch belongs to one [`ForeignBatch`], which owns the original batch.
+//!     The batch goes to the thread when the last of the buffers is gone, and is dropped there.
+//! RELEASE-2. Once the interpreter is about to end, or the thread cannot be started, a batch is leaked rather than
+//!     dropped.
 //! RELEASE-3. The thread lives while there is something to release, and [`IDLE`] longer. `is_served` is true meanwhile.
 
 use std::collections::VecDeque;
@@ -28,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
-struct Waiting {
+struct ReleaseQueue {
     batches: VecDeque<RecordBatch>,
     /// True while a thread takes them.
     is_served: bool,
@@ -38,14 +39,14 @@ struct Waiting {
 
 #[derive(Default)]
 struct Releaser {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<ReleaseQueue>,
     changed: Condvar,
 }
 
 static RELEASER: PerProcess<Releaser> = PerProcess::new();
 
 impl Releaser {
-    fn locked(&self) -> MutexGuard<'_, Waiting> {
+    fn locked(&self) -> MutexGuard<'_, ReleaseQueue> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,9 +113,9 @@ impl Releaser {
 }
 
 /// The original batch, kept alive by buffers that refer to it.
-struct Held(AssertUnwindSafe<Option<RecordBatch>>);
+struct ForeignBatch(AssertUnwindSafe<Option<RecordBatch>>);
 
-impl Drop for Held {
+impl Drop for ForeignBatch {
     fn drop(&mut self) {
         let Some(batch) = self.0.take() else { return };
         RELEASER.get_or_make().hand_over(batch);
@@ -122,23 +123,24 @@ impl Drop for Held {
 }
 
 /// Returns the same bytes with another owner.
-fn owned(buffer: &Buffer, owner: &Arc<Held>) -> Buffer {
+fn owned(buffer: &Buffer, owner: &Arc<ForeignBatch>) -> Buffer {
     // A buffer without bytes may still have an owner: RELEASE-1 asks for one that does not.
     let Some(first) = NonNull::new(buffer.as_ptr().cast_mut()).filter(|_| !buffer.is_empty()) else {
         return MutableBuffer::new(0).into();
     };
     let owner = Arc::clone(owner) as Arc<_>;
-    // SAFETY: `buffer` says that so many bytes are valid there; by RELEASE-1 the owner holds it for as long as they are used.
+    // SAFETY: `buffer` says that so many bytes are valid there; by RELEASE-1 the owner holds it for as long as they are
+    // used.
     unsafe { Buffer::from_custom_allocation(first, buffer.len(), owner) }
 }
 
-fn owned_nulls(nulls: &NullBuffer, owner: &Arc<Held>) -> NullBuffer {
+fn owned_nulls(nulls: &NullBuffer, owner: &Arc<ForeignBatch>) -> NullBuffer {
     let bits = BooleanBuffer::new(owned(nulls.buffer(), owner), nulls.offset(), nulls.len());
     // SAFETY: the bits are those of `nulls`, and so is their number.
     unsafe { NullBuffer::new_unchecked(bits, nulls.null_count()) }
 }
 
-fn owned_data(data: &ArrayData, owner: &Arc<Held>) -> ArrayData {
+fn owned_data(data: &ArrayData, owner: &Arc<ForeignBatch>) -> ArrayData {
     let builder = ArrayData::builder(data.data_type().clone())
         .len(data.len())
         .offset(data.offset())
@@ -153,7 +155,7 @@ fn owned_data(data: &ArrayData, owner: &Arc<Held>) -> ArrayData {
 pub(crate) fn keep(batch: RecordBatch) -> RecordBatch {
     let (schema, rows) = (batch.schema(), batch.num_rows());
     let columns: Vec<ArrayData> = batch.columns().iter().map(|column| column.to_data()).collect();
-    let owner = Arc::new(Held(AssertUnwindSafe(Some(batch))));
+    let owner = Arc::new(ForeignBatch(AssertUnwindSafe(Some(batch))));
     let columns: Vec<ArrayRef> =
         columns.into_iter().map(|column| make_array(owned_data(&column, &owner))).collect();
     // SAFETY: the columns are those of a batch of that schema and that length, in the same order.

@@ -13,15 +13,15 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use penstock_engine::plan::Outputs;
 use penstock_engine::{
-    Engine, EngineOptions, FEED_BATCHES, Feed, GiveError, Input, InputPart, Puller, Query, QueryOptions,
-    Refused, Sink, Wanted, feed,
+    Demand, Engine, EngineOptions, FEED_BATCHES, Feed, GiveError, Input, InputPart, Puller, Query,
+    QueryOptions, RefusedBatch, Sink, feed,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyIterator};
 
-use crate::arrow::{Data, Reader, open, open_item};
+use crate::arrow::{ArrowReader, Data, open, open_item};
 use crate::errors::{input_error, marking_error, run_error, start_error, thread_error, unfit_error};
-use crate::options::{Spreading, read_on_error, read_strategy};
+use crate::options::{SpreadingSetting, read_on_error, read_strategy};
 use crate::output::Output;
 use crate::raised::Raised;
 use crate::sink::{Callback, call_back};
@@ -31,15 +31,15 @@ use crate::wait::{GLANCE, wait};
 use crate::{foreign, threads};
 
 /// Converts the reason why a batch was not taken.
-fn refused(py: Python<'_>, refused: &Refused) -> PyErr {
+fn refused(py: Python<'_>, refused: &RefusedBatch) -> PyErr {
     match refused {
-        Refused::Failed(error) => marking_error(py, error),
-        Refused::Unfit(error) => unfit_error(py, error),
+        RefusedBatch::Failed(error) => marking_error(py, error),
+        RefusedBatch::Unfit(error) => unfit_error(py, error),
     }
 }
 
 /// Gives a batch to a query from the calling thread.
-fn give(py: Python<'_>, puller: &mut Puller, batch: RecordBatch) -> PyResult<Wanted> {
+fn give(py: Python<'_>, puller: &mut Puller, batch: RecordBatch) -> PyResult<Demand> {
     let mut raised = None;
     let given = py.detach(|| {
         puller.give(batch, GLANCE, || {
@@ -54,12 +54,12 @@ fn give(py: Python<'_>, puller: &mut Puller, batch: RecordBatch) -> PyResult<Wan
 }
 
 /// What the pulling thread returns: the puller, and how the stream ended.
-type Given = (Puller, Result<Wanted, GiveError<ArrowError>>);
+type GivenStream = (Puller, Result<Demand, GiveError<ArrowError>>);
 
 /// Pushes every batch of an Arrow stream, pulled on a thread of its own.
-fn give_stream(py: Python<'_>, mut puller: Puller, reader: Reader) -> PyResult<(Puller, Wanted)> {
+fn give_stream(py: Python<'_>, mut puller: Puller, reader: ArrowReader) -> PyResult<(Puller, Demand)> {
     let stop = Arc::new(AtomicBool::new(false));
-    let (done, result) = mpsc::channel::<Given>();
+    let (done, result) = mpsc::channel::<GivenStream>();
     let theirs = Arc::clone(&stop);
     threads::start("penstock-source", move || {
         let given = puller.give_all(reader, GLANCE, || !theirs.load(Ordering::Relaxed));
@@ -105,7 +105,7 @@ fn stream_error(py: Python<'_>, error: GiveError<ArrowError>) -> PyErr {
     }
 }
 
-fn give_data(py: Python<'_>, mut puller: Puller, data: Data) -> PyResult<(Puller, Wanted)> {
+fn give_data(py: Python<'_>, mut puller: Puller, data: Data) -> PyResult<(Puller, Demand)> {
     match data {
         Data::Batch(batch) => {
             let wanted = give(py, &mut puller, batch)?;
@@ -134,8 +134,8 @@ fn give_items(py: Python<'_>, mut puller: Puller, items: &Bound<'_, PyIterator>)
         let Some(item) = foreign::next(items) else { return Ok(()) };
         py.check_signals()?;
         match give_data(py, puller, open_item(&item?)?)? {
-            (_, Wanted::Nothing) => return Ok(()),
-            (back, Wanted::More) => puller = back,
+            (_, Demand::Nothing) => return Ok(()),
+            (back, Demand::More) => puller = back,
         }
     }
 }
@@ -167,7 +167,7 @@ pub(crate) fn run(
     outputs: &Outputs,
     data: Vec<(String, Bound<'_, PyAny>)>,
     options: &EngineOptions,
-    (on_error, (parallelism, strategy)): (&Bound<'_, PyAny>, Spreading),
+    (on_error, (parallelism, strategy)): (&Bound<'_, PyAny>, SpreadingSetting),
     part: Option<&InputPart>,
 ) -> PyResult<Vec<Output>> {
     let query_options = QueryOptions {

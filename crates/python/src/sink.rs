@@ -1,7 +1,7 @@
 //! Python functions that take results, called on a thread of their own.
 //!
-//! CALLBACK-1. The thread reads the results of its query like any reader. A query has ended for its user when the thread has,
-//!     too: after the last batch, or soon after the query was stopped or failed.
+//! CALLBACK-1. The thread reads the results of its query like any reader. A query has ended for its user when the
+//!     thread has, too: after the last batch, or soon after the query was stopped or failed.
 //! CALLBACK-2. The function is held in a [`Slot`], which the query shows to the collector.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,9 +56,9 @@ pub(crate) struct Callback {
 }
 
 /// Ends the callback with its thread, however that ends.
-struct Ending(Arc<Callback>);
+struct EndingCallback(Arc<Callback>);
 
-impl Drop for Ending {
+impl Drop for EndingCallback {
     fn drop(&mut self) {
         let seconds = self.0.started.elapsed().as_secs_f64();
         self.0.locked().seconds = Some(seconds);
@@ -89,7 +89,7 @@ impl Callback {
             thread: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
         });
-        let ending = Ending(Arc::clone(&callback));
+        let ending = EndingCallback(Arc::clone(&callback));
         threads::start("penstock-sink", move || {
             let ending = ending;
             let _ = ending.0.thread.set(thread::current().id());

@@ -1,18 +1,19 @@
 //! Holds objects of users for running queries, where the collector sees them.
 //!
-//! A function that a query calls, or an iterator that it reads, may refer to the engine that runs the query, whose threads
-//! would then never end. So the query or shared source that a user holds shows each of them to the collector, and
-//! empties its slot when the collector says so.
+//! A function that a query calls, or an iterator that it reads, may refer to the engine that runs the query, whose
+//! threads would then never end. So the query or shared source that a user holds shows each of them to the collector,
+//! and empties its slot when the collector says so.
 //!
-//! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references. Plans share their steps,
-//!         so a plan shows the functions of those steps only that no other plan has.
+//! SLOT-1. A slot has one owner that shows it to the collector: the collector counts references. Plans share their
+//!         steps, so a plan shows the functions of those steps only that no other plan has.
 //! SLOT-2. Threads of the engine take a reference out only while they call the object.
 //! SLOT-3. What is held is locked only by threads that have the interpreter, and no code of Python runs meanwhile.
-//! SLOT-4. Whether a plan shares a step does not change while the collector looks: plans are copied only by threads that hold
-//!         the interpreter. Code that reads a plan without it holds a copy of the plan meanwhile ([`with_plan`]).
-//! SLOT-5. Threads take references out by way of a weak one, which the collector clears before it runs any code: what it
-//!         has found to be garbage they cannot reach while it finalises and clears that, and other threads run. A weak
-//!         reference with a callback is cleared first in every version of Python.
+//! SLOT-4. Whether a plan shares a step does not change while the collector looks: plans are copied only by threads
+//!         that hold the interpreter. Code that reads a plan without it holds a copy of the plan meanwhile
+//!         ([`with_plan`]).
+//! SLOT-5. Threads take references out by way of a weak one, which the collector clears before it runs any code: what
+//!         it has found to be garbage they cannot reach while it finalises and clears that, and other threads run. A
+//!         weak reference with a callback is cleared first in every version of Python.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,13 +1,13 @@
 //! Reads Python data for a query: an Arrow object or an iterable of them, on a thread of its own.
 //!
-//! An iterable may have two more methods. `ready(seconds)` waits for the next item, so that its reader is not blocked in
-//! it when the query has ended; `close()` says that it is not read any further. A reading thread waits with its `waiter`,
-//! which has a `ready` of its own: so the thread does not refer to the iterable meanwhile (SLOT-2).
+//! An iterable may have two more methods. `ready(seconds)` waits for the next item, so that its reader is not blocked
+//! in it when the query has ended; `close()` says that it is not read any further. A reading thread waits with its
+//! `waiter`, which has a `ready` of its own: so the thread does not refer to the iterable meanwhile (SLOT-2).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use penstock_engine::{Feed, GiveError, OutsideError, Puller, Refused, Wanted};
+use penstock_engine::{Demand, Feed, GiveError, OutsideError, Puller, RefusedBatch};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyIterator};
 
@@ -35,14 +35,15 @@ pub(crate) fn open_all(data: &Bound<'_, PyAny>) -> PyResult<Pulled> {
 }
 
 /// Gives data to a query, and reads an Arrow stream to its end.
-fn give_data(puller: &mut Puller, data: Data) -> Result<Wanted, OutsideError> {
+fn give_data(puller: &mut Puller, data: Data) -> Result<Demand, OutsideError> {
     match data {
-        Data::Batch(batch) => puller.give(batch, SLICE, || true).map_err(Refused::into_outside),
+        Data::Batch(batch) => puller.give(batch, SLICE, || true).map_err(RefusedBatch::into_outside),
         Data::Stream(reader) => puller.give_all(reader, SLICE, || true).map_err(GiveError::into_outside),
     }
 }
 
-/// Waits for the next item, or the end, of an iterable that can be waited for. False when `is_over` is true before that.
+/// Waits for the next item, or the end, of an iterable that can be waited for. False when `is_over` is true before
+/// that.
 pub(crate) fn await_item(
     items: &Bound<'_, PyIterator>,
     slice: Duration,
@@ -85,8 +86,8 @@ fn next_item(py: Python<'_>, puller: &mut Puller, items: &Slot) -> PyResult<Opti
     let waiter = items.get(py).and_then(|items| items.getattr("waiter").ok());
     if let Some(waiter) = waiter {
         let ready = waiter.getattr("ready")?;
-        // An item that is ready comes at once: it is promised before it is taken, or is not taken. Of other iterables it is
-        // not known how long they take, and a drain must not wait for them.
+        // An item that is ready comes at once: it is promised before it is taken, or is not taken. Of other iterables
+        // it is not known how long they take, and a drain must not wait for them.
         if !is_ready(&ready, SLICE, || Ok(puller.has_ended()))? || !puller.promise() {
             return Ok(None);
         }
@@ -105,7 +106,7 @@ fn give_each(py: Python<'_>, puller: &mut Puller, items: &Slot) -> Result<(), Ou
     let raised = |error| Box::new(Raised::new(py, error)) as OutsideError;
     // Between two items this thread has no reference to the iterator (SLOT-2).
     while let Some(data) = next_item(py, puller, items).map_err(raised)? {
-        if py.detach(|| give_data(puller, data))? == Wanted::Nothing {
+        if py.detach(|| give_data(puller, data))? == Demand::Nothing {
             break;
         }
         puller.release(); // a stream without batches was promised for nothing
@@ -134,7 +135,7 @@ pub(crate) fn pull(data: Pulled, feed: Feed) -> std::io::Result<()> {
                 Python::try_attach(|py| give_items(py, &mut puller, &items)).unwrap_or(Ok(()))
             }
         };
-        // A feed that is only dropped has come to its end: a panic must not look like that.
+        // A feed that is only dropped has ended without an error: a panic must not look like that.
         let given = caught_as_raised(give).unwrap_or_else(|panic| {
             Err(panic.map_or_else(|| "the interpreter has ended".into(), |raised| Box::new(raised) as _))
         });

@@ -10,12 +10,12 @@ use crate::errors::in_words;
 use crate::foreign;
 
 /// Returns the next batch; `None` at the end. It holds Python objects.
-type Next = Box<dyn FnMut(Python<'_>) -> PyResult<Option<RecordBatch>> + Send>;
+type NextBatch = Box<dyn FnMut(Python<'_>) -> PyResult<Option<RecordBatch>> + Send>;
 
 /// The results of an output, for an Arrow stream.
 pub(crate) struct Streamed {
     /// The function that returns batches, and the object that keeps the engine alive.
-    held: Option<(Next, Py<PyAny>)>,
+    held: Option<(NextBatch, Py<PyAny>)>,
     is_over: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Threads for code that runs Python: iterators, Arrow streams, sinks. None of it runs on a worker.
 //!
-//! USER_THREADS-1. Such a thread may never return from the user's code, so it is not joined: the exit of the process waits for it a
-//!     little, so that most of them end before the interpreter does.
+//! USER_THREADS-1. Such a thread may never return from the user's code, so it is not joined: the exit of the process
+//!     waits for it a little, so that most of them end before the interpreter does.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use crate::process::PerProcess;
 
 #[derive(Default)]
-struct Running {
+struct RunningThreads {
     threads: Mutex<usize>,
     changed: Condvar,
 }
 
-static RUNNING: PerProcess<Running> = PerProcess::new();
+static RUNNING: PerProcess<RunningThreads> = PerProcess::new();
 
-impl Running {
+impl RunningThreads {
     fn locked(&self) -> MutexGuard<'_, usize> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Counts a thread for as long as it runs.
-struct Counted(&'static Running);
+struct Counted(&'static RunningThreads);
 
 impl Drop for Counted {
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
 //! Waits for the results of a query without holding it.
 //!
-//! A thread that waits refers to the object that it waits with, and the collector takes that for a reference of the user: an
-//! engine whose query is read by another one would live until a result comes. So the thread waits with an
+//! A thread that waits refers to the object that it waits with, and the collector takes that for a reference of the
+//! user: an engine whose query is read by another one would live until a result comes. So the thread waits with an
 //! object that refers to no Python object.
 
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::process::Here;
 use crate::sink::Callback;
 use crate::wait::timeout;
 
-struct Inner {
+struct WaiterState {
     query: Running,
     output: usize,
     /// The functions that have to return before the query has ended.
     callbacks: Vec<Arc<Callback>>,
 }
 
-impl Inner {
+impl WaiterState {
     fn has_ended(&self, timeout: Duration) -> bool {
         self.query.wait(timeout) && self.callbacks.iter().all(|callback| callback.wait(timeout))
     }
@@ -37,12 +37,12 @@ impl Inner {
 /// Waits for the results of one output.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct Waiter {
-    inner: Here<Inner>,
+    inner: Here<WaiterState>,
 }
 
 impl Waiter {
     pub(crate) fn new(query: Running, output: usize, callbacks: Vec<Arc<Callback>>) -> Self {
-        Self { inner: Here::new(Inner { query, output, callbacks }) }
+        Self { inner: Here::new(WaiterState { query, output, callbacks }) }
     }
 }
 

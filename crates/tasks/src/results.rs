@@ -52,7 +52,7 @@ struct Queue {
     timed: VecDeque<Timed>,
 }
 
-struct Shared {
+struct ResultsState {
     queue: Mutex<Queue>,
     changed: Condvar,
     account: ResultAccount,
@@ -61,7 +61,7 @@ struct Shared {
 
 /// The results of a query, batch by batch. Clones read from the same queue.
 #[derive(Clone)]
-pub struct Results(Arc<Shared>);
+pub struct Results(Arc<ResultsState>);
 
 /// What a reader finds.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub enum Next {
 impl Results {
     /// An empty queue, charged to that account. Latencies go by the time of `clock`.
     pub fn new(account: ResultAccount, clock: SharedClock) -> Self {
-        Self(Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new(), account, clock }))
+        Self(Arc::new(ResultsState { queue: Mutex::default(), changed: Condvar::new(), account, clock }))
     }
 
     fn locked(&self) -> MutexGuard<'_, Queue> {

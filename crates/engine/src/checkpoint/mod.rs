@@ -67,10 +67,10 @@ fn put<T: Clone>(list: &mut Vec<T>, number: usize, nothing: T, value: T) {
 
 /// A run over one part of the input. Clones refer to the same one.
 #[derive(Clone, Debug)]
-pub struct InputPart(Arc<Inner>);
+pub struct InputPart(Arc<PartState>);
 
 #[derive(Debug)]
-struct Inner {
+struct PartState {
     from: Vec<Checkpoint>,
     is_last: bool,
     /// For each stream by its number.
@@ -114,7 +114,7 @@ impl InputPart {
         }
         let imposed = imposed.map(|imposed| by_number(outputs, imposed)).transpose()?;
         let to = Checkpoint { plan, sources: Vec::new(), operators: Vec::new(), outputs: Vec::new() };
-        Ok(Self(Arc::new(Inner { from, is_last, imposed, to: Mutex::new(to) })))
+        Ok(Self(Arc::new(PartState { from, is_last, imposed, to: Mutex::new(to) })))
     }
 
     /// Returns the watermark of each output, once the run has ended.

@@ -128,7 +128,7 @@ impl Engine {
         let letters = (options.on_error == OnError::Letters).then(waiting);
         let (mut kept, mut writers): (Vec<Kept>, Vec<Box<dyn SinkWriter>>) = (Vec::new(), Vec::new());
         for ((name, schema), sink) in outputs.schemas().zip(sinks) {
-            let sink::Opened { writer, collected, results } = sink.open(&waiting);
+            let sink::OpenedSink { writer, collected, results } = sink.open(&waiting);
             writers.push(writer);
             kept.push(Kept { name: name.to_owned(), schema: Arc::clone(schema), collected, results });
         }

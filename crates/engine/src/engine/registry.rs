@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::query::state::State;
 
 #[derive(Default)]
-struct Running {
+struct Registered {
     /// By their numbers, which are in the order in which they were submitted.
     queries: BTreeMap<u64, Arc<State>>,
     names: HashMap<String, u64>,
@@ -19,10 +19,10 @@ struct Running {
 
 /// The queries and shared sources that run.
 #[derive(Default)]
-pub(super) struct Registry(Mutex<Running>);
+pub(super) struct Registry(Mutex<Registered>);
 
 impl Registry {
-    fn locked(&self) -> MutexGuard<'_, Running> {
+    fn locked(&self) -> MutexGuard<'_, Registered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

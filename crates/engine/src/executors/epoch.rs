@@ -19,7 +19,7 @@ use penstock_scheduler::Dispatcher;
 use penstock_scheduler::profile::Counter;
 
 use super::bell::Bell;
-use super::group::Arrivals;
+use super::group::GroupArrivals;
 use super::meter::CpuTimes;
 use super::planner::Planner;
 use super::{ExecutorMetrics, asks_to_trim};
@@ -45,7 +45,7 @@ pub(super) struct Shared {
     pub(super) epoch: Epoch,
     pub(super) cpu: CpuTimes,
     /// Groups on their way to the planner.
-    pub(super) arrivals: Arc<Arrivals>,
+    pub(super) arrivals: Arc<GroupArrivals>,
     trims: bool,
     /// How late a roll-up is before the epoch thread takes it for one that no worker will make.
     slack_ns: u64,

@@ -21,7 +21,7 @@ use penstock_tasks::share::ShareGauge;
 
 /// Groups on their way to the planner.
 #[derive(Default)]
-pub(super) struct Arrivals {
+pub(super) struct GroupArrivals {
     /// Those that have become active.
     pub(super) active: Pile<Arc<Group>>,
     /// Those that have ended, by their ids.
@@ -32,7 +32,7 @@ pub(super) struct Arrivals {
 pub(crate) struct Activity {
     listed: Listed,
     group: Weak<Group>,
-    arrivals: Arc<Arrivals>,
+    arrivals: Arc<GroupArrivals>,
 }
 
 impl Activity {
@@ -105,7 +105,7 @@ impl Group {
         supervisor: Arc<dyn Supervisor>,
         members: Vec<Member>,
         reads: Vec<(u64, usize)>,
-        arrivals: &Arc<Arrivals>,
+        arrivals: &Arc<GroupArrivals>,
     ) -> Arc<Self> {
         let tasks = members.iter().map(|_| Past::default()).collect();
         let group = Arc::new_cyclic(|group| Self {
@@ -215,7 +215,7 @@ impl Groups {
     }
 
     /// Adds a group. Returns it with the cells of its tasks, which do not run yet.
-    pub(super) fn add(&self, new: NewGroup, arrivals: &Arc<Arrivals>) -> (Arc<Group>, Vec<TaskCell>) {
+    pub(super) fn add(&self, new: NewGroup, arrivals: &Arc<GroupArrivals>) -> (Arc<Group>, Vec<TaskCell>) {
         let member = |task: &NewTask| Member {
             bell: Arc::clone(&task.bell),
             readers: task.readers.clone(),

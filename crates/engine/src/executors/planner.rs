@@ -12,14 +12,14 @@ use penstock_scheduler::{Dispatcher, PartView, QueryView, Rules, Snapshot, TaskV
 use super::Executor;
 use super::bell::Bell;
 use super::cell::TaskQueue;
-use super::group::{Arrivals, Group, Roll};
+use super::group::{Group, GroupArrivals, Roll};
 use super::meter::CpuTimes;
 use penstock_tasks::share::ShareGauge;
 
 /// Plans and rolls up, with buffers that serve again.
 pub(super) struct Planner {
     dispatcher: Dispatcher,
-    arrivals: Arc<Arrivals>,
+    arrivals: Arc<GroupArrivals>,
     /// The active groups by their ids, which are in the order in which they were installed.
     active: BTreeMap<u64, Arc<Group>>,
     /// Whether other groups are active than those of the snapshot.
@@ -42,7 +42,7 @@ struct Planned {
 }
 
 impl Planner {
-    pub(super) fn new(dispatcher: Dispatcher, arrivals: &Arc<Arrivals>) -> Self {
+    pub(super) fn new(dispatcher: Dispatcher, arrivals: &Arc<GroupArrivals>) -> Self {
         Self {
             dispatcher,
             arrivals: Arc::clone(arrivals),

@@ -15,7 +15,7 @@ use penstock_queue::log::Work;
 use penstock_scheduler::table::Pending;
 use penstock_tasks::account::SourceCounts;
 use penstock_tasks::context::Context;
-use penstock_tasks::readers::{Arrived, Batch, Polled, Position, SeekError, SourceReader};
+use penstock_tasks::readers::{Arrived, Polled, PolledBatch, Position, SeekError, SourceReader};
 use penstock_tasks::waker::Waker;
 use penstock_tasks::writers::SinkWriter;
 use penstock_types::{OutsideError, Span};
@@ -68,7 +68,7 @@ impl SourceReader for Numbers {
         let until = self.end.min(self.next + 7);
         let numbers = Int64Array::from_iter_values((self.next..until).map(|number| number as i64));
         self.next = until;
-        Ok(Polled::Batch(Batch {
+        Ok(Polled::Batch(PolledBatch {
             rows: RecordBatch::try_from_iter([("x", Arc::new(numbers) as _)]).unwrap(),
             position: Position(until),
             arrived_ns: context.clock().system_ns(),

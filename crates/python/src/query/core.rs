@@ -26,8 +26,8 @@ pub(super) struct QueryCore {
     /// The functions that it calls, and the iterators that it reads.
     pub(super) referred: Vec<Arc<Slot>>,
     pub(super) outputs: PyOnceLock<Vec<Py<Output>>>,
-    /// The exception that was made of its error, as long as a reference to it exists: it is returned again meanwhile, and
-    /// the frames that it has passed are freed with it.
+    /// The exception that was made of its error, as long as a reference to it exists: it is returned again meanwhile,
+    /// and the frames that it has passed are freed with it.
     pub(super) made: Mutex<Option<Py<PyWeakrefReference>>>,
 }
 
@@ -53,8 +53,8 @@ impl QueryCore {
         }
     }
 
-    /// Returns how long it has been running, or ran, given the seconds of its tasks: as long as a function that takes its
-    /// results.
+    /// Returns how long it has been running, or ran, given the seconds of its tasks: as long as a function that takes
+    /// its results.
     pub(super) fn seconds(&self, of_tasks: f64) -> f64 {
         self.callbacks().map(|callback| callback.seconds()).fold(of_tasks, f64::max)
     }

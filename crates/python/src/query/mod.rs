@@ -77,7 +77,8 @@ impl Query {
         self.running().is_some_and(|own| own.id() == query.id())
     }
 
-    /// Returns how many results wait for its functions: they are lost if it is stopped now, and those for readers are not.
+    /// Returns how many results wait for its functions: they are lost if it is stopped now, and those for readers are
+    /// not.
     pub(crate) fn results_for_functions(&self) -> u64 {
         let Some(inner) = self.inner.here() else { return 0 };
         let for_function = |output: usize| match inner.destinations[output] {

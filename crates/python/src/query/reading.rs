@@ -35,7 +35,8 @@ impl Query {
         }
     }
 
-    /// Waits for the next batch, for a reader that takes the end for that of all rows: a query that was stopped is an error.
+    /// Waits for the next batch, for a reader that takes the end for that of all rows: a query that was stopped is an
+    /// error.
     pub(crate) fn next_to_the_end(&self, py: Python<'_>, output: usize) -> PyResult<Option<RecordBatch>> {
         let next = self.next_of(py, output)?;
         let inner = self.inner.get(py)?;

@@ -21,7 +21,7 @@ use pyo3::types::{PyDict, PyMapping};
 use crate::schema::Schema;
 use options::{Given, number};
 pub use stream::BatchStream;
-use tables::{Table, find};
+use tables::{OpenedTable, find};
 pub use tenants::ipq_tenants;
 
 fn refused(error: WorkloadError) -> PyErr {
@@ -39,7 +39,7 @@ fn open(
     table: &str,
     seed: &Bound<'_, PyAny>,
     options: &Bound<'_, PyMapping>,
-) -> PyResult<Table> {
+) -> PyResult<OpenedTable> {
     let table = find(name, table).map_err(unknown)?;
     let mut given = Given::new(name, number("seed", seed)?, options)?;
     let recipe = table.recipe(&mut given)?;

@@ -32,7 +32,7 @@ impl<'py> Given<'py> {
     }
 
     /// Sets the given options among `settings`, which are all that exist.
-    pub(super) fn set(&mut self, settings: &mut [(&'static str, &mut dyn Setting)]) -> PyResult<()> {
+    pub(super) fn set(&mut self, settings: &mut [(&'static str, &mut dyn OptionSetting)]) -> PyResult<()> {
         for (name, setting) in settings.iter() {
             self.defaults.push((*name, setting.value(self.py)?));
         }
@@ -64,7 +64,7 @@ macro_rules! read_options {
 pub(super) use read_options;
 
 /// An option of one type.
-pub(super) trait Setting {
+pub(super) trait OptionSetting {
     fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<()>;
 
     fn value(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
@@ -104,7 +104,7 @@ fn wrong_type(option: &str, kind: &str, value: &Bound<'_, PyAny>) -> PyErr {
 
 macro_rules! whole_setting {
     ($($type:ty),*) => {$(
-        impl Setting for $type {
+        impl OptionSetting for $type {
             fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
                 let (least, most) = (<$type>::MIN, <$type>::MAX);
                 *self = read(option, value, "a whole number", format_args!("between {least} and {most}"))?;
@@ -119,7 +119,7 @@ macro_rules! whole_setting {
 }
 whole_setting!(u16, u64, i64);
 
-impl Setting for f64 {
+impl OptionSetting for f64 {
     fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         *self = read(option, value, "a number", format_args!("a finite number"))?;
         Ok(())
@@ -130,7 +130,7 @@ impl Setting for f64 {
     }
 }
 
-impl Setting for bool {
+impl OptionSetting for bool {
     fn set(&mut self, option: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         *self = value.extract().map_err(|_| wrong_type(option, "True or False", value))?;
         Ok(())

@@ -12,13 +12,13 @@ use crate::errors::consumed_error;
 use crate::output::stream_capsule;
 use crate::schema::Schema;
 
-type Batches = Box<dyn Iterator<Item = RecordBatch> + Send>;
+type BoxedBatches = Box<dyn Iterator<Item = RecordBatch> + Send>;
 
 /// Batches that are generated while they are read, once.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub struct BatchStream {
     schema: SchemaRef,
-    batches: Mutex<Option<Batches>>,
+    batches: Mutex<Option<BoxedBatches>>,
 }
 
 impl BatchStream {

@@ -12,20 +12,20 @@ use super::choose;
 use super::options::{Given, read_options};
 
 /// A table that was opened.
-pub(super) struct Table {
+pub(super) struct OpenedTable {
     pub(super) rows: Arc<dyn Generator>,
     /// How many rows there are, if it ends.
     pub(super) end: Option<u64>,
 }
 
-impl Table {
+impl OpenedTable {
     fn endless(rows: impl Generator + 'static) -> Self {
         Self { rows: Arc::new(rows), end: None }
     }
 }
 
 /// Opens a table with the options that were read.
-type Recipe = Box<dyn FnOnce() -> Result<Table, WorkloadError> + Send>;
+type Recipe = Box<dyn FnOnce() -> Result<OpenedTable, WorkloadError> + Send>;
 
 /// A table of a workload.
 #[derive(Clone, Copy)]
@@ -88,11 +88,11 @@ impl Which {
         Ok(match self {
             Self::Ysb => {
                 let options = ysb_options(given)?;
-                Box::new(|| Ok(Table::endless(ysb::Ysb::new(options)?)))
+                Box::new(|| Ok(OpenedTable::endless(ysb::Ysb::new(options)?)))
             }
             Self::YsbStrings => {
                 let options = ysb_options(given)?;
-                Box::new(|| Ok(Table::endless(ysb::YsbStrings::new(options)?)))
+                Box::new(|| Ok(OpenedTable::endless(ysb::YsbStrings::new(options)?)))
             }
             Self::Lrb => {
                 let options = read_options!(
@@ -110,7 +110,7 @@ impl Which {
                 );
                 Box::new(|| {
                     let lrb = lrb::Lrb::new(options)?;
-                    Ok(Table { end: Some(lrb.rows()), rows: Arc::new(lrb) })
+                    Ok(OpenedTable { end: Some(lrb.rows()), rows: Arc::new(lrb) })
                 })
             }
             Self::Nyt => {
@@ -118,16 +118,16 @@ impl Which {
                     given,
                     nyt::NytOptions { rate, step_every_s, out_of_order_ms, late_every, vts_share, hot_share }
                 );
-                Box::new(|| Ok(Table::endless(nyt::Nyt::new(options)?)))
+                Box::new(|| Ok(OpenedTable::endless(nyt::Nyt::new(options)?)))
             }
             Self::Nexmark(stream) => {
                 let options = nexmark_options(given)?;
                 Box::new(move || {
                     let nexmark = nexmark::Nexmark::new(options)?;
                     Ok(match stream {
-                        NexmarkStream::Person => Table::endless(nexmark.persons()),
-                        NexmarkStream::Auction => Table::endless(nexmark.auctions()),
-                        NexmarkStream::Bid => Table::endless(nexmark.bids()),
+                        NexmarkStream::Person => OpenedTable::endless(nexmark.persons()),
+                        NexmarkStream::Auction => OpenedTable::endless(nexmark.auctions()),
+                        NexmarkStream::Bid => OpenedTable::endless(nexmark.bids()),
                     })
                 })
             }
@@ -136,27 +136,27 @@ impl Which {
                     given,
                     cm::CmOptions { rate, step_every_s, out_of_order_ms, late_every, jobs, zipf, fail_share }
                 );
-                Box::new(|| Ok(Table::endless(cm::Cm::new(options)?)))
+                Box::new(|| Ok(OpenedTable::endless(cm::Cm::new(options)?)))
             }
             Self::Sg => {
                 let options = read_options!(
                     given,
                     sg::SgOptions { rate, step_every_s, out_of_order_ms, late_every, houses, zipf }
                 );
-                Box::new(|| Ok(Table::endless(sg::Sg::new(options)?)))
+                Box::new(|| Ok(OpenedTable::endless(sg::Sg::new(options)?)))
             }
             Self::Me => {
                 let options =
                     read_options!(given, me::MeOptions { rate, step_every_s, out_of_order_ms, late_every });
-                Box::new(|| Ok(Table::endless(me::Me::new(options)?)))
+                Box::new(|| Ok(OpenedTable::endless(me::Me::new(options)?)))
             }
             Self::IpqRevenue => {
                 let (options, source) = ipq_options(given)?;
-                Box::new(move || Ok(Table::endless(ipq::Ipq::new(options)?.revenue(source)?)))
+                Box::new(move || Ok(OpenedTable::endless(ipq::Ipq::new(options)?.revenue(source)?)))
             }
             Self::IpqLogs => {
                 let (options, source) = ipq_options(given)?;
-                Box::new(move || Ok(Table::endless(ipq::Ipq::new(options)?.logs(source)?)))
+                Box::new(move || Ok(OpenedTable::endless(ipq::Ipq::new(options)?.logs(source)?)))
             }
         })
     }

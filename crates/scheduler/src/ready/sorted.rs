@@ -10,22 +10,22 @@ use penstock_queue::schedule::{Level, TaskId};
 use super::{ReadyTasks, TakenTask};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RowState {
     Free,
     Idle,
     Ready(Level),
     Running { is_woken: bool },
 }
 
-struct Row<T> {
-    state: State,
+struct SortedRow<T> {
+    state: RowState,
     rank: usize,
     /// `None` while no task has the row, and while the task is taken.
     task: Option<T>,
 }
 
-struct Rows<T> {
-    rows: Vec<Row<T>>,
+struct SortedRows<T> {
+    rows: Vec<SortedRow<T>>,
     /// The tasks by rank.
     order: Vec<TaskId>,
     ready: BTreeSet<(Level, usize)>,
@@ -33,15 +33,15 @@ struct Rows<T> {
     free: VecDeque<TaskId>,
 }
 
-impl<T> Rows<T> {
+impl<T> SortedRows<T> {
     /// Changes the state of a task, and keeps the set of ready tasks.
-    fn set(&mut self, task: TaskId, state: State) {
+    fn set(&mut self, task: TaskId, state: RowState) {
         let row = &mut self.rows[task as usize];
-        if let State::Ready(level) = row.state {
+        if let RowState::Ready(level) = row.state {
             self.ready.remove(&(level, row.rank));
         }
         row.state = state;
-        if let State::Ready(level) = row.state {
+        if let RowState::Ready(level) = row.state {
             self.ready.insert((level, row.rank));
         }
     }
@@ -52,7 +52,7 @@ impl<T> Rows<T> {
         let before = self.rows[task as usize].rank;
         let states = [task, other].map(|task| (task, self.rows[task as usize].state));
         for (task, _) in states {
-            self.set(task, State::Idle);
+            self.set(task, RowState::Idle);
         }
         self.order.swap(before, rank);
         self.rows[other as usize].rank = before;
@@ -62,23 +62,23 @@ impl<T> Rows<T> {
         }
     }
 
-    fn state(&self, task: TaskId) -> State {
-        self.rows.get(task as usize).map_or(State::Free, |row| row.state)
+    fn state(&self, task: TaskId) -> RowState {
+        self.rows.get(task as usize).map_or(RowState::Free, |row| row.state)
     }
 
     fn take(&mut self, task: TaskId) -> Option<T> {
-        self.set(task, State::Running { is_woken: false });
+        self.set(task, RowState::Running { is_woken: false });
         self.rows[task as usize].task.take()
     }
 }
 
 /// Tasks in a sorted set, for one thread. It has room for any number of them.
-pub struct SortedTasks<T>(RefCell<Rows<T>>);
+pub struct SortedTasks<T>(RefCell<SortedRows<T>>);
 
 impl<T> Default for SortedTasks<T> {
     fn default() -> Self {
         let (rows, order, ready, free) = Default::default();
-        Self(RefCell::new(Rows { rows, order, ready, free }))
+        Self(RefCell::new(SortedRows { rows, order, ready, free }))
     }
 }
 
@@ -114,7 +114,7 @@ impl<T> ReadyTasks<T> for SortedTasks<T> {
                 None => {
                     let task = rows.rows.len() as TaskId;
                     let rank = rows.order.len();
-                    rows.rows.push(Row { state: State::Free, rank, task: None });
+                    rows.rows.push(SortedRow { state: RowState::Free, rank, task: None });
                     rows.order.push(task);
                     task
                 }
@@ -123,27 +123,27 @@ impl<T> ReadyTasks<T> for SortedTasks<T> {
         let payload = make(task);
         let mut rows = self.0.borrow_mut();
         rows.rows[task as usize].task = Some(payload);
-        rows.set(task, State::Idle);
+        rows.set(task, RowState::Idle);
         Some(task)
     }
 
     fn wake(&self, task: TaskId, mut level: impl FnMut() -> Level) -> bool {
         let state = self.0.borrow().state(task);
         let woken = match state {
-            State::Free => return false,
-            State::Idle => State::Ready(level()),
-            State::Ready(before) => State::Ready(before.min(level())),
-            State::Running { .. } => State::Running { is_woken: true },
+            RowState::Free => return false,
+            RowState::Idle => RowState::Ready(level()),
+            RowState::Ready(before) => RowState::Ready(before.min(level())),
+            RowState::Running { .. } => RowState::Running { is_woken: true },
         };
         self.0.borrow_mut().set(task, woken);
-        state == State::Idle
+        state == RowState::Idle
     }
 
     fn raise(&self, task: TaskId, level: impl FnOnce() -> Level) {
         let state = self.0.borrow().state(task);
-        if let State::Ready(before) = state {
+        if let RowState::Ready(before) = state {
             let level = level();
-            self.0.borrow_mut().set(task, State::Ready(before.min(level)));
+            self.0.borrow_mut().set(task, RowState::Ready(before.min(level)));
         }
     }
 
@@ -152,12 +152,12 @@ impl<T> ReadyTasks<T> for SortedTasks<T> {
         let mut rank = 0;
         for &(task, level) in order {
             let state = rows.state(task);
-            if state == State::Free || rows.rows[task as usize].rank < rank {
+            if state == RowState::Free || rows.rows[task as usize].rank < rank {
                 continue;
             }
             rows.swap(task, rank);
-            if let State::Ready(_) = state {
-                rows.set(task, State::Ready(level));
+            if let RowState::Ready(_) = state {
+                rows.set(task, RowState::Ready(level));
             }
             rank += 1;
         }
@@ -174,7 +174,7 @@ impl<T> ReadyTasks<T> for SortedTasks<T> {
     fn pop_this(&self, task: TaskId) -> Option<Taken<'_, T>> {
         {
             let rows = self.0.borrow();
-            let State::Ready(level) = rows.state(task) else { return None };
+            let RowState::Ready(level) = rows.state(task) else { return None };
             if rows.ready.first().is_some_and(|(first, _)| *first < level) {
                 return None;
             }
@@ -193,13 +193,13 @@ pub struct Taken<'a, T> {
 
 impl<T> Taken<'_, T> {
     fn is_woken(&self) -> bool {
-        self.tasks.0.borrow().state(self.task) == State::Running { is_woken: true }
+        self.tasks.0.borrow().state(self.task) == RowState::Running { is_woken: true }
     }
 
     /// Asks for the level of a task that was woken during the run, until no wake-up comes between.
     fn ask(&self, level: &mut impl FnMut(&T) -> Level) -> Level {
         loop {
-            self.tasks.0.borrow_mut().set(self.task, State::Running { is_woken: false });
+            self.tasks.0.borrow_mut().set(self.task, RowState::Running { is_woken: false });
             let level = level(self);
             if level == Level::FIRST || !self.is_woken() {
                 return level;
@@ -207,7 +207,7 @@ impl<T> Taken<'_, T> {
         }
     }
 
-    fn hand_back(&mut self, state: State) {
+    fn hand_back(&mut self, state: RowState) {
         let mut rows = self.tasks.0.borrow_mut();
         rows.rows[self.task as usize].task = self.payload.take();
         rows.set(self.task, state);
@@ -223,18 +223,18 @@ impl<T> TakenTask<T> for Taken<'_, T> {
         // Nothing is more urgent than the first level.
         let is_settled = level == Level::FIRST || !self.is_woken();
         let level = if is_settled { level } else { self.ask(&mut again) };
-        self.hand_back(State::Ready(level));
+        self.hand_back(RowState::Ready(level));
     }
 
     fn idle(mut self, mut level: impl FnMut(&T) -> Level) {
-        let state = if self.is_woken() { State::Ready(self.ask(&mut level)) } else { State::Idle };
+        let state = if self.is_woken() { RowState::Ready(self.ask(&mut level)) } else { RowState::Idle };
         self.hand_back(state);
     }
 
     fn retire(mut self) -> T {
         let payload = self.payload.take().expect("a taken task has a payload");
         let mut rows = self.tasks.0.borrow_mut();
-        rows.set(self.task, State::Free);
+        rows.set(self.task, RowState::Free);
         rows.free.push_back(self.task);
         drop(rows);
         payload
@@ -244,7 +244,7 @@ impl<T> TakenTask<T> for Taken<'_, T> {
 impl<T> Drop for Taken<'_, T> {
     fn drop(&mut self) {
         if self.payload.is_some() {
-            self.hand_back(State::Ready(Level::FIRST));
+            self.hand_back(RowState::Ready(Level::FIRST));
         }
     }
 }

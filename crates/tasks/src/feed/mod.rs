@@ -70,7 +70,7 @@ enum Marker {
 
 /// The query that reads the feed, and what it has said about batches.
 #[derive(Default)]
-struct Reading {
+struct Subscription {
     /// The number of the end that may read (FEED-5).
     number: u64,
     has_started: bool,
@@ -84,7 +84,7 @@ struct Reading {
     marks: VecDeque<Option<i64>>,
 }
 
-impl Reading {
+impl Subscription {
     fn check(&self, batch: &RecordBatch) -> Result<(), BatchError> {
         self.expected.as_ref().map_or(Ok(()), |schema| SourceColumns::check(schema, batch))
     }
@@ -99,13 +99,13 @@ impl Reading {
 
 /// Whether batches go in (FEED-3).
 #[derive(Default)]
-struct Gate {
+struct Intake {
     is_cut: bool,
     /// Whether one is on its way that was given out, or promised, before the cut.
     is_held: bool,
 }
 
-impl Gate {
+impl Intake {
     fn is_closed(&self) -> bool {
         self.is_cut && !self.is_held
     }
@@ -115,12 +115,12 @@ impl Gate {
 struct Shared {
     waker: Mutex<Option<Arc<dyn Waker>>>,
     failure: Mutex<Option<OutsideError>>,
-    reading: Mutex<Reading>,
+    reading: Mutex<Subscription>,
     /// The thread that is inside the function of the marker.
     asking: Mutex<Option<ThreadId>>,
     /// The thread that reads data of others into the feed.
     pulling: Mutex<Option<ThreadId>>,
-    gate: Mutex<Gate>,
+    gate: Mutex<Intake>,
     /// Rows that were pushed and are not done with, also those of the batch that the source has taken.
     rows: AtomicU64,
     /// Batches without rows, which may still move the watermark.
@@ -172,7 +172,7 @@ impl Shared {
     /// Forgets the query that the feed was lent to, and gives the number of the next end.
     fn renew(&self) -> u64 {
         *locked(&self.waker) = None;
-        *locked(&self.gate) = Gate::default();
+        *locked(&self.gate) = Intake::default();
         self.ended.fetch_and(!CUT, Ordering::Relaxed);
         let mut reading = locked(&self.reading);
         reading.number += 1;

@@ -15,20 +15,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::waker::Waker;
 
-struct Waiting {
+struct QueuedTask {
     waker: Arc<dyn Waker>,
     /// Whether it has been woken, and has not answered.
     is_woken: bool,
 }
 
 #[derive(Default)]
-struct Held {
+struct TokenState {
     is_taken: bool,
     /// The task that has waited longest comes first.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedTask>,
 }
 
-impl Held {
+impl TokenState {
     /// Returns true if the task at that place in the queue, or one that is not in it, may take the token (FUNCTIONS-1,
     /// FUNCTIONS-3).
     fn is_free_for(&self, place: Option<usize>) -> bool {
@@ -50,15 +50,15 @@ impl Held {
 
 /// The token, and the queue of tasks that wait for it.
 #[derive(Default)]
-pub struct FunctionToken(Mutex<Held>);
+pub struct FunctionToken(Mutex<TokenState>);
 
 impl FunctionToken {
-    fn locked(&self) -> MutexGuard<'_, Held> {
+    fn locked(&self) -> MutexGuard<'_, TokenState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the holder or the queue, and wakes the task that is next after that.
-    fn change(&self, change: impl FnOnce(&mut Held)) {
+    fn change(&self, change: impl FnOnce(&mut TokenState)) {
         let next = {
             let mut held = self.locked();
             change(&mut held);
@@ -96,7 +96,7 @@ impl Turn {
         self.waits_for = Some(Arc::clone(token));
         match place {
             Some(place) => held.waiting[place].is_woken = false,
-            None => held.waiting.push_back(Waiting { waker: Arc::clone(&self.waker), is_woken: false }),
+            None => held.waiting.push_back(QueuedTask { waker: Arc::clone(&self.waker), is_woken: false }),
         }
         None
     }

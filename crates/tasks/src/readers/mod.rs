@@ -41,7 +41,7 @@ pub struct Position(pub u64);
 
 /// A batch that was polled.
 #[derive(Debug)]
-pub struct Batch {
+pub struct PolledBatch {
     /// The rows.
     pub rows: RecordBatch,
     /// The position after the batch.
@@ -60,7 +60,7 @@ pub struct Batch {
 #[derive(Debug)]
 pub enum Polled {
     /// The next batch.
-    Batch(Batch),
+    Batch(PolledBatch),
     /// Rows that are in columns already, for [`SourceReader::begin`].
     Rows,
     /// No rows, but the watermark has advanced.

@@ -15,7 +15,7 @@ use crate::feed::{Feed, Pushed};
 
 /// Why a batch was not taken.
 #[derive(Debug, Error)]
-pub enum Refused {
+pub enum RefusedBatch {
     /// The function that gives watermarks has failed.
     #[error("{0}")]
     Failed(OutsideError),
@@ -24,7 +24,7 @@ pub enum Refused {
     Unfit(BatchError),
 }
 
-impl Refused {
+impl RefusedBatch {
     /// Returns the error that the query fails with.
     pub fn into_outside(self) -> OutsideError {
         match self {
@@ -36,7 +36,7 @@ impl Refused {
 
 /// Whether more input is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Demand {
     /// It is.
     More,
     /// The query has ended, or takes no more.
@@ -49,7 +49,7 @@ pub enum GiveError<E> {
     /// The iterator has failed.
     Input(E),
     /// A batch was not taken.
-    Refused(Refused),
+    Refused(RefusedBatch),
 }
 
 impl<E: Into<OutsideError>> GiveError<E> {
@@ -106,18 +106,18 @@ impl Puller {
         batch: RecordBatch,
         slice: Duration,
         mut go_on: impl FnMut() -> bool,
-    ) -> Result<Wanted, Refused> {
+    ) -> Result<Demand, RefusedBatch> {
         if !self.promise() {
-            return Ok(Wanted::Nothing);
+            return Ok(Demand::Nothing);
         }
         let mut waiting = batch;
         loop {
             match self.0.push(waiting, slice) {
-                Pushed::Taken => return Ok(Wanted::More),
-                Pushed::Ended | Pushed::Cut | Pushed::Itself => return Ok(Wanted::Nothing),
-                Pushed::Failed(error) => return Err(Refused::Failed(error)),
-                Pushed::Unfit(error) => return Err(Refused::Unfit(error)),
-                Pushed::Full(_) if !go_on() => return Ok(Wanted::Nothing),
+                Pushed::Taken => return Ok(Demand::More),
+                Pushed::Ended | Pushed::Cut | Pushed::Itself => return Ok(Demand::Nothing),
+                Pushed::Failed(error) => return Err(RefusedBatch::Failed(error)),
+                Pushed::Unfit(error) => return Err(RefusedBatch::Unfit(error)),
+                Pushed::Full(_) if !go_on() => return Ok(Demand::Nothing),
                 Pushed::Full(back) => waiting = back,
             }
         }
@@ -132,15 +132,15 @@ impl Puller {
         batches: impl Iterator<Item = Result<RecordBatch, E>>,
         slice: Duration,
         mut go_on: impl FnMut() -> bool,
-    ) -> Result<Wanted, GiveError<E>> {
+    ) -> Result<Demand, GiveError<E>> {
         for batch in batches {
             let batch = batch.map_err(GiveError::Input)?;
-            let wanted = if go_on() { self.give(batch, slice, &mut go_on) } else { Ok(Wanted::Nothing) };
-            if wanted.map_err(GiveError::Refused)? == Wanted::Nothing {
-                return Ok(Wanted::Nothing);
+            let wanted = if go_on() { self.give(batch, slice, &mut go_on) } else { Ok(Demand::Nothing) };
+            if wanted.map_err(GiveError::Refused)? == Demand::Nothing {
+                return Ok(Demand::Nothing);
             }
         }
-        Ok(Wanted::More)
+        Ok(Demand::More)
     }
 
     /// Ends the input with an error: the query fails with it, once it has taken in what came before.
@@ -195,9 +195,9 @@ mod tests {
         assert!(!puller.is_cut() && puller.promise());
         reader.handle().cut();
         let give = |puller: &mut Puller| puller.give(batch(1), Duration::ZERO, || true).unwrap();
-        assert_eq!(give(&mut puller), Wanted::More, "it was promised");
+        assert_eq!(give(&mut puller), Demand::More, "it was promised");
         assert!(puller.is_cut() && !puller.promise());
-        assert_eq!(give(&mut puller), Wanted::Nothing);
+        assert_eq!(give(&mut puller), Demand::Nothing);
         let context = context(&Hand::at(0));
         assert!(matches!(reader.poll(&context), Ok(Polled::Batch(_))));
         assert!(matches!(reader.poll(&context), Ok(Polled::Ended)));
@@ -209,7 +209,7 @@ mod tests {
         drop(reader);
         assert!(puller.has_ended());
         let batches = (0..3).map(|_| Ok::<_, OutsideError>(batch(1)));
-        assert_eq!(puller.give_all(batches, Duration::ZERO, || true).unwrap(), Wanted::Nothing);
+        assert_eq!(puller.give_all(batches, Duration::ZERO, || true).unwrap(), Demand::Nothing);
     }
 
     #[test]
@@ -222,8 +222,8 @@ mod tests {
                 looks < 3
             })
         };
-        assert_eq!(give(&mut puller).unwrap(), Wanted::More);
-        assert_eq!(give(&mut puller).unwrap(), Wanted::Nothing);
+        assert_eq!(give(&mut puller).unwrap(), Demand::More);
+        assert_eq!(give(&mut puller).unwrap(), Demand::Nothing);
         assert_eq!(looks, 3);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use penstock_scheduler::table::Pending;
 use penstock_types::OutsideError;
 
-use super::{Arrived, Batch, Polled, Position, SeekError, SourceReader};
+use super::{Arrived, Polled, PolledBatch, Position, SeekError, SourceReader};
 use crate::account::SourceCounts;
 use crate::context::Context;
 use crate::error::RunError;
@@ -49,7 +49,7 @@ impl SourceReader for PushReader {
                 self.position.0 += fed.batch.num_rows() as u64;
                 self.arrived_ns = fed.arrived_ns;
                 self.watermark = self.watermark.max(fed.watermark);
-                Polled::Batch(Batch {
+                Polled::Batch(PolledBatch {
                     rows: fed.batch,
                     position: self.position,
                     arrived_ns: fed.arrived_ns,

@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::error::RunError;
 use crate::event_time::screen::reject_batch;
 use crate::event_time::{EventClock, LaneClock};
-use crate::readers::{Arrived, Available, Batch, Polled, Skipped, SourceReader};
+use crate::readers::{Arrived, Available, Polled, PolledBatch, Skipped, SourceReader};
 use crate::rejects::Rejects;
 use crate::waker::Waker;
 
@@ -274,7 +274,12 @@ impl Source {
     }
 
     /// Takes a batch in. Returns whether it fits the declared schema: one that does not is an error, or goes to `rejects`.
-    fn open(&mut self, run: &mut Run, batch: Batch, rejects: Option<&mut Rejects>) -> Result<bool, RunError> {
+    fn open(
+        &mut self,
+        run: &mut Run,
+        batch: PolledBatch,
+        rejects: Option<&mut Rejects>,
+    ) -> Result<bool, RunError> {
         self.offset = batch.offset;
         self.is_in_columns = false;
         self.arrived = Some(Arrived { first_ns: batch.arrived_ns, last_ns: batch.arrived_ns });

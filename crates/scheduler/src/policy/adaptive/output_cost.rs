@@ -30,11 +30,11 @@ pub const LEAST_OUTPUT_COST_NS: f64 = 1e-3;
 /// The output cost of every task, in buffers that are kept from epoch to epoch.
 #[derive(Debug, Default)]
 pub struct OutputCosts {
-    tasks: Vec<Output>,
+    tasks: Vec<OutputCost>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Output {
+struct OutputCost {
     selectivity: f64,
     cost_ns: f64,
 }
@@ -43,7 +43,7 @@ impl OutputCosts {
     /// Works out the costs of all tasks, the last one first (VIEWS-1).
     pub fn compute(&mut self, snapshot: &Snapshot) {
         self.tasks.clear();
-        self.tasks.resize(snapshot.tasks.len(), Output::default());
+        self.tasks.resize(snapshot.tasks.len(), OutputCost::default());
         for (index, task) in snapshot.tasks.iter().enumerate().rev() {
             let readers = snapshot.downstream(index);
             let readers = readers.map(|down| (snapshot.tasks[down].part, self.tasks[down]));
@@ -57,10 +57,10 @@ impl OutputCosts {
     }
 }
 
-fn output(task: &TaskView, readers: impl Iterator<Item = (Option<PartView>, Output)>) -> Output {
+fn output(task: &TaskView, readers: impl Iterator<Item = (Option<PartView>, OutputCost)>) -> OutputCost {
     let mut best: Option<f64> = None;
     let mut rest_ns = 0.0;
-    let mut shared: SmallVec<[(usize, Output); 2]> = SmallVec::new();
+    let mut shared: SmallVec<[(usize, OutputCost); 2]> = SmallVec::new();
     for (part, reader) in readers {
         let Some(PartView { first, share }) = part else {
             best = Some(best.map_or(reader.selectivity, |best| best.max(reader.selectivity)));
@@ -74,7 +74,7 @@ fn output(task: &TaskView, readers: impl Iterator<Item = (Option<PartView>, Outp
                 sum.selectivity += selectivity;
                 sum.cost_ns += cost_ns;
             }
-            None => shared.push((first, Output { selectivity, cost_ns })),
+            None => shared.push((first, OutputCost { selectivity, cost_ns })),
         }
     }
     for (_, sum) in shared {
@@ -84,7 +84,7 @@ fn output(task: &TaskView, readers: impl Iterator<Item = (Option<PartView>, Outp
     let own = task.selectivity.unwrap_or(UNKNOWN_SELECTIVITY).max(LEAST_SELECTIVITY);
     let selectivity = within(own * best.unwrap_or(1.0), OUTPUT_SELECTIVITY);
     let cost_ns = within(task.cost_ns.unwrap_or(UNKNOWN_COST_NS), COST_NS);
-    Output { selectivity, cost_ns: within(cost_ns / selectivity + rest_ns, COST_NS) }
+    OutputCost { selectivity, cost_ns: within(cost_ns / selectivity + rest_ns, COST_NS) }
 }
 
 /// Returns the value, or the bound it exceeds; the lower one for NaN.

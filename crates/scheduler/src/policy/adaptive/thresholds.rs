@@ -38,7 +38,7 @@ impl Range {
 pub struct Thresholds {
     now: Levels,
     /// The last step, if the last period had one.
-    step: Option<Step>,
+    step: Option<LevelStep>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +48,7 @@ struct Levels {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Step {
+struct LevelStep {
     from: Levels,
     gradient: f64,
 }
@@ -73,7 +73,7 @@ impl Thresholds {
         {
             self.now = step.from;
         } else if gradient.abs() > STEADY {
-            self.step = Some(Step { from: self.now, gradient });
+            self.step = Some(LevelStep { from: self.now, gradient });
             self.now.event_rows = EVENT_ROWS.moved(self.now.event_rows, gradient);
             self.now.idle_ns = IDLE_NS.moved(self.now.idle_ns, gradient);
         }
@@ -203,7 +203,7 @@ mod laws {
                 prop_assert_eq!(thresholds.now, before);
                 prop_assert_eq!(thresholds.step, None);
             } else if second.abs() > STEADY {
-                prop_assert_eq!(thresholds.step, Some(Step { from: stepped, gradient: second }));
+                prop_assert_eq!(thresholds.step, Some(LevelStep { from: stepped, gradient: second }));
             } else {
                 prop_assert_eq!(thresholds.now, stepped);
             }

@@ -17,7 +17,7 @@ use penstock_memory::SourceColumns;
 use penstock_scheduler::table::Pending;
 use penstock_types::OutsideError;
 
-use super::{Arrived, Available, Batch, Polled, Position, SeekError, SourceReader};
+use super::{Arrived, Available, Polled, PolledBatch, Position, SeekError, SourceReader};
 use crate::account::SourceCounts;
 use crate::clock::{SharedClock, Until};
 use crate::context::Context;
@@ -88,7 +88,7 @@ impl SourceReader for ReplayReader {
         self.arrived_ns = context.clock().system_ns();
         let waiting = rows.num_rows() as u64 + self.rounds.rows_ahead() + self.taken;
         self.waiting.open(waiting, self.rounds.is_last(), self.arrived_ns);
-        Ok(Polled::Batch(Batch {
+        Ok(Polled::Batch(PolledBatch {
             rows,
             position: self.rounds.position(),
             arrived_ns: self.arrived_ns,
@@ -169,7 +169,7 @@ mod tests {
         ReplayReader::new(replay, Arc::clone(clock) as _)
     }
 
-    fn poll(reader: &mut ReplayReader, context: &Context) -> Option<Batch> {
+    fn poll(reader: &mut ReplayReader, context: &Context) -> Option<PolledBatch> {
         match reader.poll(context).unwrap() {
             Polled::Batch(batch) => Some(batch),
             Polled::Ended => None,

@@ -14,7 +14,7 @@ const SLICE_NS: u64 = 500_000;
 
 /// Which rows are due, for threads other than that of the source, which writes.
 #[derive(Debug)]
-pub struct Due {
+pub struct DueRows {
     ns_per_row: f64,
     /// When the first row was due; 0 before the replay has begun.
     start_ns: Counter,
@@ -22,7 +22,7 @@ pub struct Due {
     done: Counter,
 }
 
-impl Due {
+impl DueRows {
     /// Returns the rows that are due and not done with: at most [`MOST_BACKLOG_NS`] worth of them, beside those that were
     /// taken (PACER-1).
     pub fn rows(&self, now_ns: u64) -> u64 {
@@ -53,19 +53,19 @@ pub struct Pacer {
     /// Rows taken so far, and since the start was moved.
     taken: u64,
     slipped_ns: u64,
-    shown: Arc<Due>,
+    shown: Arc<DueRows>,
 }
 
 impl Pacer {
     /// Paces rows at that rate.
     pub fn new(rows_per_second: f64) -> Self {
         let ns_per_row = 1e9 / rows_per_second;
-        let shown = Arc::new(Due { ns_per_row, start_ns: Counter::default(), done: Counter::default() });
+        let shown = Arc::new(DueRows { ns_per_row, start_ns: Counter::default(), done: Counter::default() });
         Self { ns_per_row, start_ns: None, taken: 0, slipped_ns: 0, shown }
     }
 
     /// Returns the same for other threads.
-    pub fn shown(&self) -> &Arc<Due> {
+    pub fn shown(&self) -> &Arc<DueRows> {
         &self.shown
     }
 

@@ -8,7 +8,7 @@ use penstock_queue::log::Work;
 use penstock_scheduler::profile::Counter;
 use penstock_scheduler::table::Pending;
 
-use super::pacer::Due;
+use super::pacer::DueRows;
 use crate::clock::SharedClock;
 
 /// What waits for a replay. Its source writes.
@@ -21,14 +21,14 @@ pub struct Waiting {
     /// When the batch at hand was taken up.
     opened_ns: Counter,
     /// When rows are due, if not at once.
-    due: Option<Arc<Due>>,
+    due: Option<Arc<DueRows>>,
     /// 1 once the source is gone.
     gone: Counter,
 }
 
 impl Waiting {
     /// Of a replay with so many rows.
-    pub fn new(rows: u64, due: Option<Arc<Due>>) -> Self {
+    pub fn new(rows: u64, due: Option<Arc<DueRows>>) -> Self {
         let waiting = Self { due, ..Self::default() };
         waiting.rows.set(rows);
         waiting
