@@ -347,7 +347,7 @@ class Query(WaitChecks):
             >>> import pyarrow as pa
             >>> import penstock as ps
             >>> prices = ps.stream({"price": "int64"})
-            >>> with ps.Engine(workers=1, chain="auto") as engine:
+            >>> with ps.Engine(workers=1, chain="auto", on_exit="drain") as engine:
             ...     query = engine.submit(prices, source=pa.table({"price": [1, 2]}), sink="collect")
             ...     print(query.explain(physical=True))
             0  stream
