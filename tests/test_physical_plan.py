@@ -75,3 +75,4 @@ def test_a_query_knows_only_its_physical_plan() -> None:
         query = engine.submit(PRICES, source=DATA, sink="collect")
         with pytest.raises(ValueError, match="physical plan only"):
             query.explain(physical=False)
+        query.result()
