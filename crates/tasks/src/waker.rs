@@ -1,7 +1,7 @@
 //! How others make a task run.
 //!
-//! WAKER-1. A task has one waker, made before the task: edges, feeds and timers refer to it, and nothing else wakes the
-//!     task.
+//! WAKER-1. The wakers of a task, one for each of its inputs, are made before the task: edges, feeds and timers refer
+//!     to them, and nothing else wakes the task.
 //! WAKER-2. A waker keeps wake-ups that come before the task is installed, or the installer wakes the task once.
 
 use std::sync::atomic::{Ordering, fence};
